@@ -1,0 +1,71 @@
+# Kernels that are written, not generated: kernels/NAME/cpu*.cc, freestanding C++ that clang 19
+# compiles to LLVM bitcode when sgtc is built.
+#
+#   sgtc_kernels_blob  the bitcode of all of them, linked into one module and embedded
+#                      ("kernels_blob.h": sgtc_kernels_cpu_begin, sgtc_kernels_cpu_end)
+#   sgtc_kernels_cpu   the same bitcode as machine code, one object per source, for the tests and
+#                      benchmarks that stand beside the kernels
+
+find_program(SGTC_CLANG NAMES clang++-19 HINTS "${LLVM_TOOLS_BINARY_DIR}" REQUIRED)
+find_program(SGTC_LLVM_LINK NAMES llvm-link-19 llvm-link HINTS "${LLVM_TOOLS_BINARY_DIR}" REQUIRED)
+
+# Contraction would make bits depend on what is inlined next to what, hence -ffp-contract=off;
+# -fno-math-errno and -fno-builtin keep calls out of the loops.
+set(SGTC_KERNEL_FLAGS
+    -std=c++20 -O2 -ffreestanding -fno-exceptions -fno-rtti -fno-builtin -fno-math-errno
+    -ffp-contract=off -fno-stack-protector -Wall -Wextra)
+set(SGTC_KERNEL_CPU_FLAGS ${SGTC_KERNEL_FLAGS} -march=x86-64-v3)
+
+# Compiles SOURCE to the bitcode file OUTPUT; the further arguments are compiler flags.
+function(sgtc_compile_to_bitcode source output)
+  cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE name)
+  cmake_path(GET output PARENT_PATH folder)
+  file(MAKE_DIRECTORY "${folder}")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND ${SGTC_CLANG} ${ARGN} -I "${CMAKE_SOURCE_DIR}/kernels/include" -emit-llvm -c "${source}"
+            -o "${output}" -MD -MF "${output}.d"
+    DEPENDS "${source}"
+    DEPFILE "${output}.d"
+    COMMENT "Compiling ${name} to bitcode"
+    VERBATIM)
+endfunction()
+
+# Defines sgtc_kernels_blob and sgtc_kernels_cpu if there is a kernel.
+function(sgtc_add_kernels)
+  file(GLOB sources CONFIGURE_DEPENDS "kernels/*/cpu*.cc")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  if(NOT sources)
+    return()
+  endif()
+  set(build "${CMAKE_BINARY_DIR}/kernels")
+  set(modules)
+  set(objects)
+  foreach(source IN LISTS sources)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}/kernels"
+               OUTPUT_VARIABLE name)
+    set(module "${build}/${name}.bc")
+    set(object "${build}/${name}.o")
+    sgtc_compile_to_bitcode("${source}" "${module}" ${SGTC_KERNEL_CPU_FLAGS})
+    add_custom_command(
+      OUTPUT "${object}"
+      COMMAND ${SGTC_CLANG} -O2 -fPIC -march=x86-64-v3 -c "${module}" -o "${object}"
+      DEPENDS "${module}"
+      COMMENT "Compiling the bitcode of ${name}"
+      VERBATIM)
+    list(APPEND modules "${module}")
+    list(APPEND objects "${object}")
+  endforeach()
+  set(linked "${build}/kernels_cpu.bc")
+  add_custom_command(
+    OUTPUT "${linked}"
+    COMMAND ${SGTC_LLVM_LINK} -o "${linked}" ${modules}
+    DEPENDS ${modules}
+    COMMENT "Linking the CPU kernels"
+    VERBATIM)
+  sgtc_embed(sgtc_kernels_blob sgtc_kernels_cpu "${linked}")
+  add_library(sgtc_kernels_cpu STATIC ${objects})
+  set_target_properties(sgtc_kernels_cpu PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(sgtc_kernels_cpu INTERFACE "${CMAKE_SOURCE_DIR}/kernels"
+                                                        "${CMAKE_SOURCE_DIR}/kernels/include")
+endfunction()
