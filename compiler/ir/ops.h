@@ -1,0 +1,173 @@
+// The one table of Graph operators.
+//
+// Conventions that hold for every operator:
+// - Elementwise operators with several operands broadcast as NumPy does (right-aligned dimensions,
+//   size 1 stretches); operands have the same dtype unless stated.
+// - Reductions keep the reduced dimensions with size 1; importers and gradients add a reshape when
+//   they want them gone. `axes` are sorted, unique and non-negative.
+// - Every value is rounded to its dtype; contraction (fma) happens only inside one node.
+// - Out-of-range float-to-integer casts saturate and NaN becomes 0; NaN is true as bool.
+// - Ties: max, min and their reductions pass the gradient to the first operand that attains the
+//   bound (one-hot); relu is max(x, 0) with the gradient 0 at 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ir/attributes.h"
+#include "ir/shape.h"
+#include "support/dtype.h"
+
+namespace sgtc {
+
+enum class Op : uint8_t {
+  // Elementwise, one operand. The result has the operand's dtype unless stated.
+  kNeg,
+  kAbs,
+  kSign,          // -1, 0, 1; NaN stays NaN
+  kExp,
+  kLog,
+  kSqrt,
+  kRsqrt,         // 1/sqrt(x)
+  kReciprocal,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kSigmoid,
+  kSoftplus,      // log(1 + exp(x)) without overflow
+  kFloor,
+  kCeil,
+  kRound,         // half to even
+  kLogicalNot,    // bool
+  kBitNot,        // integers
+  kIsNan,         // -> bool
+  kIsInf,         // positive=1 negative=1 -> bool
+  kCast,          // to=<dtype name>
+  // Elementwise, two operands.
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,           // integers: truncates towards zero
+  kPow,           // the exponent may have another dtype; the result has the base's
+  kMod,           // sign of the divisor
+  kFmod,          // sign of the dividend
+  kMax,           // NaN if either is
+  kMin,
+  kEqual,         // comparisons -> bool
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kLogicalAnd,    // bool
+  kLogicalOr,
+  kLogicalXor,
+  kBitAnd,        // integers
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,
+  // Elementwise, three operands.
+  kWhere,         // (bool condition, a, b); the gradient of the branch not taken is exactly 0
+  // Movement of elements.
+  kReshape,       // shape=
+  kTranspose,     // perm=
+  kBroadcast,     // shape=: NumPy broadcast to exactly this shape
+  kSlice,         // starts= sizes= steps=, one per dimension; steps may be negative
+  kPad,           // low= high= (non-negative), (x, scalar value)
+  kConcat,        // axis=
+  kIota,          // shape= axis= dtype=: the index along axis
+  // Indexing. Indices are i32 or i64; negative ones count from the end; out of range: the step's
+  // status block names the node and the run ends.
+  kGather,          // (data, indices), axis=
+  kGatherElements,  // (data, indices), axis=
+  kGatherNd,        // (data, indices), batch_dims=
+  kPick,            // (x, indices), axis=: indices have size 1 along axis; x[.., index, ..]
+  kScatterAdd,      // (data, indices, updates), axis=: gradient of gather added to data
+  kScatterElements, // (data, indices, updates), axis= reduction=none|add|mul|max|min
+  kScatterNd,       // (data, indices, updates), reduction=none|add|mul|max|min
+  // Reductions: axes=.
+  kReduceSum,
+  kReduceMax,
+  kReduceMin,
+  kReduceProd,
+  kArgMax,        // axis= select_last=: -> i64, size 1 along axis
+  kArgMin,
+  kCumSum,        // axis= exclusive= reverse=
+  kTopK,          // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index
+  // Contractions.
+  kMatMul,        // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
+  kConv,          // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
+  kConvInputGrad, // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose
+  kConvWeightGrad,// (x, dy), the same and kernel= spatial sizes: dw
+  kMaxPool,       // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum
+  kMaxPoolGrad,   // (x, y, dy), the same
+  kAveragePool,   // (x), kernel= strides= pads= dilations= output= count_include_pad=
+  kAveragePoolGrad,  // (dy), the same and input= spatial sizes
+  // Compositions kept whole until gradients exist; `expand_compositions` then opens them.
+  kSoftmax,       // axis=
+  kLogSoftmax,    // axis=
+  kNormalize,     // (x), axes= epsilon=: -> (x - mean) * rstd, mean, population variance
+  kAttention,     // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=:
+                  //   -> output[B,H,T,E], log-sum-exp[B,H,T] (f32)
+  kAttentionGrad, // (q, k, v, output, lse, doutput [, mask]) -> dq, dk, dv
+  // Random numbers: (seed i64[], step i64[]), shape= stream=: counter-based on
+  // (seed, step, stream, global micro-batch, element); f32.
+  kRandomUniform, // [0, 1)
+  kRandomNormal,  // mean 0, deviation 1
+  // Micro-batches.
+  kAccumulate,    // (state, x): state + x in micro-batch order; the result aliases the state
+  kStackMicroBatches,  // (x), micro_batches=M: -> [M, ...], row m written by micro-batch m
+};
+
+inline constexpr int kOpCount = static_cast<int>(Op::kStackMicroBatches) + 1;
+
+/// dtype and shape of a value.
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  bool operator==(const TensorType&) const = default;
+};
+
+/// How code treats an operator.
+enum class OpKind : uint8_t {
+  kElementwise,
+  kMovement,
+  kIndexing,
+  kReduction,
+  kContraction,
+  kComposition,
+  kRandom,
+  kMicroBatch,
+};
+
+struct OpInfo {
+  std::string_view name;  // as in Graph texts: "reduce_sum"
+  OpKind kind;
+  int min_operands;
+  int max_operands;       // -1: any number
+  int results;
+};
+
+const OpInfo& info(Op op);
+inline std::string_view name_of(Op op) { return info(op).name; }
+std::optional<Op> op_from_name(std::string_view name);
+
+/// Result types of `op`: the only shape rules of the compiler. Throws Error that states expected
+/// and found when operands or attributes do not fit; the caller adds the node's name.
+std::vector<TensorType> infer_types(Op op, const std::vector<TensorType>& operands,
+                                    const Attributes& attributes);
+
+}  // namespace sgtc

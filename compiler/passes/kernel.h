@@ -1,0 +1,68 @@
+// Kernels as data: the hand-over from fusion to schedule, memory and code generation.
+//
+// `fuse` partitions the nodes of a graph into groups; `form_kernels` describes the code of each
+// group as a `KernelSpec`. Two groups with equal specs (values aside) share one symbol and are
+// compiled once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "passes/loop_nest.h"
+
+namespace sgtc {
+
+/// Nodes that become one kernel. Groups are in execution order and cover every node exactly once.
+struct Group {
+  enum class Kind : uint8_t {
+    kLoop,    // a loop nest: elementwise, movement, gathers, reductions
+    kAnchor,  // one contraction, pool, scatter… from kernels/, with a fused epilogue
+    kView,    // reshapes only: no code, the result has the operand's bytes
+  };
+  Kind kind = Kind::kLoop;
+  Phase phase = Phase::kForward;
+  std::vector<NodeId> nodes;      // in execution order
+  NodeId anchor = kNone;          // kAnchor
+  std::vector<ValueId> inputs;    // values from outside that it reads, each once
+  std::vector<ValueId> outputs;   // values that others (or outputs, updates) use, each once
+};
+
+enum class AccessMode : uint8_t { kRead, kWrite, kUpdate };
+
+/// One pointer argument of a kernel.
+struct KernelArgument {
+  enum class Kind : uint8_t { kValue, kStatus, kWorkspace };
+  Kind kind = Kind::kValue;
+  ValueId value = kNone;
+  AccessMode mode = AccessMode::kRead;
+  /// For a written value: the read argument whose buffer it may share, because every element is
+  /// read before the same element is written and by the same block; kNone: none.
+  int32_t may_alias = kNone;
+};
+
+/// What code generation needs to know of one kernel, and what the plan says of it.
+struct KernelSpec {
+  std::string symbol;             // "k_<kind>_<hash of everything below but the values>"
+  std::string kind;               // "loop", "matmul", "conv"…
+  LoopNest nest;                  // the whole body of a loop kernel, the epilogue of an anchor
+  Op anchor = Op::kAdd;           // anchors only
+  Attributes attributes;          // of the anchor
+  std::vector<TensorType> operand_types;  // of the anchor
+  std::vector<TensorType> result_types;   // of the anchor
+  /// Of the anchor's operands and results: the argument that holds it; a result that lives only
+  /// in the epilogue is kNone.
+  std::vector<int32_t> operand_arguments;
+  std::vector<int32_t> result_arguments;
+  std::vector<KernelArgument> arguments;
+  int64_t blocks = 1;             // independent units of work
+  int64_t workspace_bytes = 0;    // size of the workspace argument
+  int64_t checked_node = 0;       // 1 + index into the plan's checked nodes; 0: nothing is checked
+  int64_t flops = 0;
+  int64_t bytes = 0;
+  std::vector<std::string> sources;  // ONNX nodes
+};
+
+}  // namespace sgtc
