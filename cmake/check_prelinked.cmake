@@ -1,4 +1,4 @@
-# cmake -DNM=... -DOBJECT=... -DPROVIDED=LIBRARIES -P check_prelinked.cmake
+# cmake -DNM=... -DOBJECT=... -DPROVIDED=LIBRARY:LIBRARY... -P check_prelinked.cmake
 #
 # Fails if OBJECT, the prelinked runtime, needs a symbol that neither the C library (PROVIDED), the
 # linker and start-up objects, nor the output program (prefix sgtc_) defines.
@@ -18,7 +18,8 @@ execute_process(COMMAND ${NM} --format=posix -u ${OBJECT} OUTPUT_VARIABLE text
                 COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+ U[^\n]*" missing "${text}")
 list(TRANSFORM missing REPLACE " .*" "")
-foreach(library IN LISTS PROVIDED)
+string(REPLACE ":" ";" libraries "${PROVIDED}")
+foreach(library IN LISTS libraries)
   symbol_names(names -D --defined-only ${library})
   list(REMOVE_ITEM missing ${names})
 endforeach()

@@ -40,6 +40,7 @@ function(sgtc_prelink_runtime output)
     sgtc_toolchain_file(${name} library)
     list(APPEND provided "${library}")
   endforeach()
+  list(JOIN provided ":" provided)
   set(check "${CMAKE_SOURCE_DIR}/cmake/check_prelinked.cmake")
   add_custom_command(
     OUTPUT "${output}"
