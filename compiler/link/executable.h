@@ -1,0 +1,37 @@
+// The output file: kernels, plans and weights linked with the prelinked runtime.
+//
+// lld runs inside sgtc, so a user needs neither a compiler nor a linker. The result depends on
+// libc alone. Equal input gives an equal file: no path, time or build id enters it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/literal.h"
+
+namespace sgtc {
+
+/// One piece of the weights blob.
+struct WeightsPiece {
+  int64_t offset = 0;  // bytes from the start of the blob, 64-byte aligned
+  LiteralPtr literal;
+};
+
+struct ExecutableInput {
+  std::string plans_json;              // an array of plans
+  std::vector<WeightsPiece> weights;   // by ascending offset
+  int64_t weights_bytes = 0;
+  std::vector<std::string> objects;    // ELF relocatable objects
+  std::vector<std::string> symbols;    // kernels that they define, in the plan's order
+  /// Everything that makes two programs differ: compared between ranks at start.
+  std::string fingerprint;             // 64 hexadecimal digits
+  /// A larger blob goes to the side file PATH.weights, which the program maps.
+  int64_t embedded_weights_limit = int64_t{512} << 20;
+};
+
+/// Writes the executable at `path` (mode 0755), and the side file if one is needed, each whole or
+/// not at all. Throws Error for an unwritable path or a C library that is not found.
+void write_executable(const ExecutableInput& input, const std::string& path);
+
+}  // namespace sgtc
