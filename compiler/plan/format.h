@@ -10,8 +10,9 @@
 //   communication is always a task of its own.
 // - A *schedule* is one ordered list of entries per position. An entry runs a task for micro-batch
 //   `micro_batch` in `stream`, after all earlier entries of that stream and after the entries (by
-//   index in the list) in `waits`. Entries that share a non-negative `group` are adjacent
-//   communications issued as one.
+//   index in the list) in `waits`. A wait names an earlier entry, so the list itself is a legal
+//   order of execution. Entries that share a non-negative `group` are adjacent communications of
+//   one stream, issued as one.
 // - A *buffer* has `count` instances of `bytes`, `stride` bytes apart, from `offset` in the arena.
 //   Which instance a call uses follows from the scope:
 //     persistent   one; keeps its contents between steps
@@ -21,9 +22,13 @@
 //     ring         gathered parameters; the entry's `ring` selects it
 //     task         one; contents end with the task's entry
 //   Two buffers may share bytes only if the last use of one happens before (by stream order and
-//   waits) the first write of the other.
+//   waits) the first write of the other. Feeds are written before the step; buffers of results are
+//   read after it.
 // - Matching: the n-th send of a position on a communicator to a peer meets the n-th receive of
 //   the peer from it; the n-th collective of each member of a communicator meets the others' n-th.
+//   A communicator over dp or tp joins ranks of one position; one over pp joins all positions.
+//   `inputs[i]` and `outputs[i]` of a collective belong together: all_reduce and broadcast have
+//   equal sizes, all_gather writes and reduce_scatter reads (size of the axis) times the other.
 //
 // Kernel interface on the CPU: `void symbol(void* const* arguments, int64_t block_begin,
 // int64_t block_end, int64_t micro_batch)`. A call has `blocks` independent blocks, which any
@@ -94,7 +99,7 @@ struct Task {
   std::vector<Call> calls;   // compute
   // Communication:
   std::string communicator;
-  int64_t peer = -1;         // send, receive: the other position
+  int64_t peer = -1;         // send, receive: the other position; broadcast: the root's coordinate
   std::string reduce;        // sum | max
   std::string dtype;
   std::vector<Argument> inputs;   // parts that are read
@@ -142,7 +147,8 @@ struct Feed {
   std::string node;            // the node that consumes it, for messages
 };
 
-/// A named result that the runtime can read after a step.
+/// A named result that the runtime can read after a step. A buffer of micro_batch scope holds one
+/// result per micro-batch, any other buffer one of the step.
 struct Result {
   std::string name;            // "loss", "grad_norm", "finite" or a graph output
   std::string buffer;
@@ -160,10 +166,11 @@ struct LossTerm {
   double denominator_constant = 0;  // per micro-batch, when `denominator` is empty
 };
 
-/// A persistent tensor that training starts from and saves.
+/// A persistent tensor that training starts from. Parameters, frozen ones, statistics and moments
+/// are saved; accumulators are zeroed before each step; constants never change.
 struct State {
   std::string name;            // the file's tensor name
-  std::string role;            // parameter | frozen | statistic | moment | accumulator
+  std::string role;            // parameter | frozen | statistic | moment | accumulator | constant
   std::string dtype;
   std::vector<int64_t> shape;  // logical
   std::string buffer;
