@@ -1,0 +1,36 @@
+// What a program consists of beside the runtime: kernels, plans and weights.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+extern "C" {
+
+/// One entry of the kernel table that the linker writes. plan/format.h describes the call.
+struct SgtcKernel {
+  const char* symbol;
+  void (*function)(void* const* arguments, int64_t block_begin, int64_t block_end,
+                   int64_t micro_batch);
+};
+
+}  // extern "C"
+
+namespace sgtc::runtime {
+
+/// The embedded parts of one executable. Everything lives as long as the process.
+struct Program {
+  std::string_view plans;              // JSON array of plans
+  const unsigned char* weights = nullptr;
+  int64_t weights_bytes = 0;
+  const SgtcKernel* kernels = nullptr;
+  int64_t kernel_count = 0;
+  std::string_view fingerprint;        // 64 hexadecimal digits
+  std::string_view side_file;          // weights beside the executable, or empty
+  std::string_view version;
+};
+
+/// The whole of `main`: parses the command line, trains and returns the exit code.
+int run_program(const Program& program, int argument_count, const char* const* arguments);
+
+}  // namespace sgtc::runtime

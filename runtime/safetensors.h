@@ -1,0 +1,38 @@
+// Tensor files in the safetensors format, as Hugging Face's tools read and write them: eight bytes
+// with the header's length, a JSON header, then the tensors without gaps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "durable_file.h"
+#include "failure.h"
+#include "mapped_file.h"
+
+namespace sgtc::runtime {
+
+/// One tensor of a file, or one to be written.
+struct TensorView {
+  std::string dtype;  // by the plan's names
+  std::vector<int64_t> shape;
+  const unsigned char* data = nullptr;
+  int64_t bytes = 0;
+};
+
+class SafetensorsFile {
+ public:
+  /// Maps the file and checks its whole header. Tensors of types that no plan has are errors.
+  MaybeFailure open(const std::string& path);
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+
+ private:
+  MappedFile file_;
+  std::map<std::string, TensorView> tensors_;
+};
+
+/// Writes a whole file: tensors in the order of their names.
+MaybeFailure write_safetensors(DurableFile& file, const std::map<std::string, TensorView>& tensors);
+
+}  // namespace sgtc::runtime
