@@ -12,7 +12,9 @@ namespace sgtc {
 /// Leaves are copied at construction, in order, so feeds and states keep their names.
 class Cloner {
  public:
-  explicit Cloner(const Graph& source);
+  /// `keep`, indexed by value, leaves out states, constants and controls that are false in it;
+  /// empty: all leaves are copied. `source` must outlive the cloner.
+  explicit Cloner(const Graph& source, const std::vector<bool>& keep = {});
 
   Graph& target() { return target_; }
   /// The new id of an old value; its node must have been cloned or replaced already.

@@ -120,6 +120,10 @@ class Graph {
   ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {},
               const std::string& result_name = "");
 
+  /// The same with a name for each result (an empty one: the operator's), as clones and texts need.
+  std::vector<ValueId> add_named_node(Op op, std::vector<ValueId> operands, Attributes attributes,
+                                      const std::vector<std::string>& names);
+
   /// What appended nodes inherit.
   struct Context {
     Phase phase = Phase::kForward;
@@ -128,6 +132,7 @@ class Graph {
   };
   Context& context() { return context_; }
   int64_t next_id() { return ++last_id_; }
+  int64_t last_id() const { return last_id_; }
   void reserve_ids(int64_t last) { last_id_ = last > last_id_ ? last : last_id_; }
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }

@@ -7,6 +7,8 @@
 //   they want them gone. `axes` are sorted, unique and non-negative.
 // - Every value is rounded to its dtype; contraction (fma) happens only inside one node.
 // - Out-of-range float-to-integer casts saturate and NaN becomes 0; NaN is true as bool.
+// - Attributes are required, except the flags (0 or 1), which are read with `integer_or`: is_inf's
+//   positive and negative and top_k's largest are 1 when left out, all other flags 0.
 // - Ties: max, min and their reductions pass the gradient to the first operand that attains the
 //   bound (one-hot); relu is max(x, 0) with the gradient 0 at 0.
 #pragma once
@@ -121,7 +123,8 @@ enum class Op : uint8_t {
   kLogSoftmax,    // axis=
   kNormalize,     // (x), axes= epsilon=: -> (x - mean) * rstd, mean, population variance
   kAttention,     // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=:
-                  //   -> output[B,H,T,E], log-sum-exp[B,H,T] (f32)
+                  //   -> output[B,H,T,E], log-sum-exp[B,H,T] (f32; f64 for f64 operands); query
+                  //   head h reads key head h / (H / G); causal: query t sees the keys s <= t
   kAttentionGrad, // (q, k, v, output, lse, doutput [, mask]) -> dq, dk, dv
   // Random numbers: (seed i64[], step i64[]), shape= stream=: counter-based on
   // (seed, step, stream, global micro-batch, element); f32.

@@ -1,0 +1,87 @@
+#include "ir/clone.h"
+
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+bool is_kept(const std::vector<bool>& keep, ValueId id) {
+  return keep.empty() || keep[static_cast<size_t>(id)];
+}
+
+ValueId copy_leaf(Graph& target, const Value& leaf) {
+  switch (leaf.kind) {
+    case ValueKind::kFeed:
+      return target.add_feed(leaf.name, leaf.type);
+    case ValueKind::kState:
+      return target.add_state(leaf.name, leaf.type, leaf.role, leaf.initial);
+    case ValueKind::kConstant:
+      return target.add_constant(leaf.literal, leaf.name);
+    case ValueKind::kControl:
+      return target.control(leaf.name);
+    case ValueKind::kResult:
+      break;
+  }
+  internal_error(__FILE__, __LINE__, leaf.name + " is not a leaf");
+}
+
+}  // namespace
+
+Cloner::Cloner(const Graph& source, const std::vector<bool>& keep)
+    : source_(source), map_(source.values.size(), kNone) {
+  target_.name = source.name;
+  target_.micro_batch_rows = source.micro_batch_rows;
+  target_.micro_batches = source.micro_batches;
+  target_.reserve_ids(source.last_id());
+  for (ValueId id = 0; id < static_cast<ValueId>(source.values.size()); ++id) {
+    const Value& value = source.value(id);
+    if (value.kind == ValueKind::kResult || !is_kept(keep, id)) continue;
+    map_[static_cast<size_t>(id)] = copy_leaf(target_, value);
+  }
+  target_.feeds.clear();
+  for (const ValueId id : source.feeds) target_.feeds.push_back((*this)[id]);
+  target_.states.clear();
+  for (const ValueId id : source.states) {
+    if (is_kept(keep, id)) target_.states.push_back((*this)[id]);
+  }
+}
+
+ValueId Cloner::operator[](ValueId old) const {
+  const ValueId id = map_[static_cast<size_t>(old)];
+  SGTC_CHECK(id != kNone, source_.value(old).name + " was neither cloned nor replaced");
+  return id;
+}
+
+void Cloner::clone(const Node& node) {
+  const Graph::Context outer = target_.context();
+  inherit(node);
+  std::vector<ValueId> operands;
+  for (const ValueId operand : node.operands) operands.push_back((*this)[operand]);
+  std::vector<std::string> names;
+  for (const ValueId result : node.results) names.push_back(source_.value(result).name);
+  const std::vector<ValueId> results =
+      target_.add_named_node(node.op, std::move(operands), node.attributes, names);
+  for (size_t i = 0; i < results.size(); ++i) replace(node.results[i], results[i]);
+  target_.context() = outer;
+}
+
+void Cloner::replace(ValueId old, ValueId replacement) {
+  map_[static_cast<size_t>(old)] = replacement;
+}
+
+void Cloner::inherit(const Node& node) {
+  target_.context() = {node.phase, node.id, node.sources};
+}
+
+Graph Cloner::finish() {
+  for (const Output& output : source_.outputs) {
+    target_.outputs.push_back({output.name, (*this)[output.value]});
+  }
+  for (const Update& update : source_.updates) {
+    target_.updates.push_back({(*this)[update.state], (*this)[update.value]});
+  }
+  target_.context() = {};
+  return std::move(target_);
+}
+
+}  // namespace sgtc

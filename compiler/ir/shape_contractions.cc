@@ -1,0 +1,191 @@
+// Shape rules of matrix products, convolutions and pools.
+#include "ir/shape_rules.h"
+
+namespace sgtc::shape_rules {
+namespace {
+
+// strides, pads, dilations of a window operator, one per spatial dimension.
+struct Window {
+  const std::vector<int64_t>& kernel;
+  const std::vector<int64_t>& strides;
+  const std::vector<int64_t>& pads;
+  const std::vector<int64_t>& dilations;
+};
+
+Window window_of(const Call& call, const std::vector<int64_t>& kernel) {
+  const auto spatial = static_cast<int64_t>(kernel.size());
+  return {kernel, call.integers("strides", spatial, 1), call.integers("pads", 2 * spatial, 0),
+          call.integers("dilations", spatial, 1)};
+}
+
+int64_t spatial_rank(const Call& call) {
+  if (call.rank(0) < 3) mismatch("operand 0 of rank 3 or more", to_string(call.shape(0)));
+  return call.rank(0) - 2;
+}
+
+// Number of window positions that lie within input and padding.
+int64_t positions(const Window& window, size_t d, int64_t input) {
+  const size_t spatial = window.kernel.size();
+  const int64_t extent = (window.kernel[d] - 1) * window.dilations[d] + 1;
+  const int64_t padded = input + window.pads[d] + window.pads[spatial + d];
+  if (padded < extent) {
+    mismatch("a window of at most " + std::to_string(padded) + " elements in spatial dimension " +
+                 std::to_string(d),
+             std::to_string(extent));
+  }
+  return (padded - extent) / window.strides[d] + 1;
+}
+
+Shape spatial_of(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
+
+// Spatial sizes of the convolution of `input` sizes.
+Shape conv_output(const Window& window, const Shape& input) {
+  Shape output;
+  for (size_t d = 0; d < input.size(); ++d) output.push_back(positions(window, d, input[d]));
+  return output;
+}
+
+int64_t group_count(const Call& call, int64_t channels, const char* what) {
+  const int64_t groups = call.integer("groups");
+  if (groups < 1 || channels % groups != 0) {
+    mismatch(std::string("groups that divide the ") + std::to_string(channels) + ' ' + what,
+             std::to_string(groups));
+  }
+  return groups;
+}
+
+Shape with_spatial(int64_t first, int64_t second, const Shape& spatial) {
+  Shape shape = {first, second};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  return shape;
+}
+
+// The attribute `output` of a pool: each window must start within input or the low padding.
+Shape pool_output(const Call& call, const Shape& input) {
+  const auto spatial = static_cast<int64_t>(input.size());
+  const Window window = window_of(call, call.integers("kernel", spatial, 1));
+  const Shape& output = call.integers("output", spatial, 0);
+  for (size_t d = 0; d < output.size(); ++d) {
+    const int64_t low = window.pads[d];
+    if (output[d] > 0 && (output[d] - 1) * window.strides[d] >= input[d] + low) {
+      mismatch("windows that start within " + std::to_string(input[d]) +
+                   " elements of spatial dimension " + std::to_string(d),
+               std::to_string(output[d]) + " windows");
+    }
+  }
+  return output;
+}
+
+}  // namespace
+
+Types matmul(const Call& call) {
+  call.need_number(0);
+  call.same_dtypes(0, 2);
+  if (call.rank(0) < 2 || call.rank(1) < 2) {
+    mismatch("operands of rank 2 or more",
+             to_string(call.shape(0)) + " and " + to_string(call.shape(1)));
+  }
+  const bool transpose_a = call.attributes.integer_or("transpose_a", 0) != 0;
+  const bool transpose_b = call.attributes.integer_or("transpose_b", 0) != 0;
+  const size_t a = call.shape(0).size();
+  const size_t b = call.shape(1).size();
+  const int64_t rows = call.shape(0)[transpose_a ? a - 1 : a - 2];
+  const int64_t inner_a = call.shape(0)[transpose_a ? a - 2 : a - 1];
+  const int64_t inner_b = call.shape(1)[transpose_b ? b - 1 : b - 2];
+  const int64_t columns = call.shape(1)[transpose_b ? b - 2 : b - 1];
+  if (inner_a != inner_b) {
+    mismatch("equal inner sizes", std::to_string(inner_a) + " of " + to_string(call.shape(0)) +
+                                      " and " + std::to_string(inner_b) + " of " +
+                                      to_string(call.shape(1)));
+  }
+  Shape shape;
+  const Shape batch_a(call.shape(0).begin(), call.shape(0).end() - 2);
+  const Shape batch_b(call.shape(1).begin(), call.shape(1).end() - 2);
+  if (!broadcast_shapes(batch_a, batch_b, &shape)) {
+    mismatch("leading dimensions that broadcast",
+             to_string(call.shape(0)) + " and " + to_string(call.shape(1)));
+  }
+  shape.push_back(rows);
+  shape.push_back(columns);
+  element_count(shape);
+  return {{call.dtype(0), shape}};
+}
+
+Types conv(const Call& call) {
+  call.need_float(0);
+  call.same_dtypes(0, 2);
+  spatial_rank(call);
+  call.need_rank(1, call.rank(0));
+  const Shape& x = call.shape(0);
+  const Shape& w = call.shape(1);
+  const int64_t groups = group_count(call, w[0], "output channels");
+  if (x[1] != w[1] * groups) {
+    mismatch(std::to_string(w[1] * groups) + " input channels (" + std::to_string(groups) +
+                 " groups of " + std::to_string(w[1]) + ")",
+             std::to_string(x[1]));
+  }
+  const Window window = window_of(call, spatial_of(w));
+  return {{call.dtype(0), with_spatial(x[0], w[0], conv_output(window, spatial_of(x)))}};
+}
+
+Types conv_input_grad(const Call& call) {
+  call.need_float(0);
+  call.same_dtypes(0, 2);
+  const int64_t spatial = spatial_rank(call);
+  call.need_rank(1, call.rank(0));
+  const Shape& w = call.shape(1);
+  const int64_t groups = group_count(call, w[0], "output channels");
+  const Shape& input = call.integers("input", spatial, 0);
+  const Window window = window_of(call, spatial_of(w));
+  call.need_shape(0, with_spatial(call.shape(0)[0], w[0], conv_output(window, input)));
+  return {{call.dtype(0), with_spatial(call.shape(0)[0], w[1] * groups, input)}};
+}
+
+Types conv_weight_grad(const Call& call) {
+  call.need_float(0);
+  call.same_dtypes(0, 2);
+  const int64_t spatial = spatial_rank(call);
+  call.need_rank(1, call.rank(0));
+  const Shape& x = call.shape(0);
+  const int64_t channels = call.shape(1)[1];
+  const int64_t groups = group_count(call, x[1], "input channels");
+  group_count(call, channels, "output channels");
+  const Shape& kernel = call.integers("kernel", spatial, 1);
+  const Shape output = conv_output(window_of(call, kernel), spatial_of(x));
+  call.need_shape(1, with_spatial(x[0], channels, output));
+  return {{call.dtype(0), with_spatial(channels, x[1] / groups, kernel)}};
+}
+
+Types max_pool(const Call& call) {
+  call.need_number(0);
+  spatial_rank(call);
+  const Shape& x = call.shape(0);
+  return {{call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x)))}};
+}
+
+Types max_pool_grad(const Call& call) {
+  call.need_float(0);
+  call.same_dtypes(0, 3);
+  const Shape output = max_pool(call)[0].shape;
+  call.need_shape(1, output);
+  call.need_shape(2, output);
+  return {call.operand(0)};
+}
+
+Types average_pool(const Call& call) {
+  call.need_float(0);
+  spatial_rank(call);
+  const Shape& x = call.shape(0);
+  return {{call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x)))}};
+}
+
+Types average_pool_grad(const Call& call) {
+  call.need_float(0);
+  const int64_t spatial = spatial_rank(call);
+  const Shape& dy = call.shape(0);
+  const Shape& input = call.integers("input", spatial, 0);
+  call.need_shape(0, with_spatial(dy[0], dy[1], pool_output(call, input)));
+  return {{call.dtype(0), with_spatial(dy[0], dy[1], input)}};
+}
+
+}  // namespace sgtc::shape_rules
