@@ -1,0 +1,146 @@
+#include "cost/cost.h"
+
+#include <algorithm>
+
+namespace sgtc {
+namespace {
+
+int64_t product(const Shape& shape, size_t begin, size_t end) {
+  int64_t result = 1;
+  for (size_t i = begin; i < end; ++i) result *= shape[i];
+  return result;
+}
+
+int64_t matmul_flops(const Graph& graph, const Node& node) {
+  const Shape& a = graph.shape(node.operands[0]);
+  const bool transposed = node.attributes.integer_or("transpose_a", 0) != 0;
+  const int64_t depth = transposed ? a[a.size() - 2] : a[a.size() - 1];
+  return 2 * depth * element_count(graph.shape(node.results[0]));
+}
+
+// A window operator visits kernel elements for each element of its smaller side's image.
+int64_t conv_flops(const Shape& image, const Shape& weight) {
+  return 2 * element_count(image) * product(weight, 1, weight.size());
+}
+
+int64_t window_elements(const Node& node) {
+  const std::vector<int64_t>& kernel = node.attributes.integers("kernel");
+  return product(kernel, 0, kernel.size());
+}
+
+// Products with the score matrix: two forward; five backward, where scores are computed again.
+int64_t attention_flops(const Graph& graph, const Node& node, int64_t products) {
+  const Shape& q = graph.shape(node.operands[0]);
+  const Shape& v = graph.shape(node.operands[2]);
+  const int64_t scores = q[0] * q[1] * q[2] * v[2];
+  const int64_t full = products * scores * (q[3] + v[3]);
+  return node.attributes.integer_or("causal", 0) != 0 ? full / 2 : full;
+}
+
+int64_t contraction_flops(const Graph& graph, const Node& node) {
+  const auto operand = [&](size_t i) -> const Shape& { return graph.shape(node.operands[i]); };
+  const Shape& result = graph.shape(node.results[0]);
+  switch (node.op) {
+    case Op::kMatMul:
+      return matmul_flops(graph, node);
+    case Op::kConv:
+      return conv_flops(result, operand(1));
+    case Op::kConvInputGrad:
+      return conv_flops(operand(0), operand(1));
+    case Op::kConvWeightGrad:
+      return conv_flops(operand(1), result);
+    case Op::kMaxPool:
+    case Op::kAveragePool:
+      return element_count(result) * window_elements(node);
+    case Op::kMaxPoolGrad:
+    case Op::kAveragePoolGrad:
+      return element_count(operand(0)) * window_elements(node);
+    default:
+      return element_count(result);
+  }
+}
+
+int64_t composition_flops(const Graph& graph, const Node& node) {
+  const int64_t elements = element_count(graph.shape(node.operands[0]));
+  switch (node.op) {
+    case Op::kAttention:
+      return attention_flops(graph, node, 2);
+    case Op::kAttentionGrad:
+      return attention_flops(graph, node, 5);
+    case Op::kNormalize:
+      return 6 * elements;  // two sums, centring, square, scale, centring again
+    default:
+      return 5 * elements;  // maximum, subtraction, exp, sum, division
+  }
+}
+
+int64_t indexing_flops(const Graph& graph, const Node& node) {
+  switch (node.op) {
+    case Op::kScatterAdd:
+    case Op::kScatterElements:
+    case Op::kScatterNd:
+      return element_count(graph.shape(node.operands[2]));
+    default:
+      return 0;
+  }
+}
+
+bool is_gather(Op op) {
+  return op == Op::kGather || op == Op::kGatherElements || op == Op::kGatherNd || op == Op::kPick;
+}
+
+// Bytes that the group reads of an input: all of it, or for data that only gathers use, the
+// elements that they take.
+int64_t bytes_read(const Graph& graph, const Group& group, ValueId value) {
+  int64_t gathered = 0;
+  for (const NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      if (node.operands[i] != value) continue;
+      if (i != 0 || !is_gather(node.op)) return bytes_of(graph.type(value));
+      gathered += bytes_of(graph.type(node.results[0]));
+    }
+  }
+  return std::min(gathered, bytes_of(graph.type(value)));
+}
+
+}  // namespace
+
+int64_t flops_of(const Graph& graph, const Node& node) {
+  switch (info(node.op).kind) {
+    case OpKind::kMovement:
+      return 0;
+    case OpKind::kIndexing:
+      return indexing_flops(graph, node);
+    case OpKind::kReduction:
+      return element_count(graph.shape(node.operands[0]));
+    case OpKind::kContraction:
+      return contraction_flops(graph, node);
+    case OpKind::kComposition:
+      return composition_flops(graph, node);
+    case OpKind::kMicroBatch:
+      return node.op == Op::kAccumulate ? element_count(graph.shape(node.results[0])) : 0;
+    case OpKind::kElementwise:
+    case OpKind::kRandom:
+      return element_count(graph.shape(node.results[0]));
+  }
+  return 0;
+}
+
+int64_t bytes_of(const TensorType& type) { return element_count(type.shape) * size_of(type.dtype); }
+
+void fill_costs(const Graph& graph, const Group& group, KernelSpec& kernel) {
+  kernel.flops = 0;
+  kernel.bytes = 0;
+  for (const NodeId id : group.nodes) kernel.flops += flops_of(graph, graph.node(id));
+  for (const ValueId value : group.inputs) kernel.bytes += bytes_read(graph, group, value);
+  for (const ValueId value : group.outputs) kernel.bytes += bytes_of(graph.type(value));
+}
+
+double seconds_of(int64_t flops, int64_t bytes, const CpuModel& model) {
+  const double compute = static_cast<double>(flops) / model.flops_per_second;
+  const double memory = static_cast<double>(bytes) / model.bytes_per_second;
+  return std::max(compute, memory) + model.seconds_per_call;
+}
+
+}  // namespace sgtc

@@ -1,0 +1,231 @@
+// Placing buffers is dynamic storage allocation, which is NP-hard, but the instances of training
+// steps are mild: lifetimes nest (what forward writes first, backward reads last) and few sizes
+// occur. So buffers are placed one by one, each at the lowest offset where it meets no placed
+// buffer that it conflicts with, in several orders; the best order is then improved by moving
+// single buffers within it, those that reach the peak most often, until the bound is reached or a
+// budget of work, counted in visited conflicts and so equal on every machine, is spent.
+//
+// Left out: exact search (integer programming takes minutes at 1000 buffers) and splitting or
+// moving of buffers, which would cost copies.
+#include "memory/plan_offsets.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+using Order = std::vector<int32_t>;
+
+constexpr int64_t kWorkBudget = 30'000'000;  // visited conflicts; about half a second
+constexpr int kMaxRounds = 10000;
+
+int64_t round_up(int64_t value, int64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
+// Where a buffer lies once it is placed.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// The lowest aligned offset at which `block` meets none of `taken`, which gets sorted.
+int64_t lowest_gap(std::vector<Range>& taken, const Block& block) {
+  std::sort(taken.begin(), taken.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  int64_t offset = 0;
+  for (const Range& range : taken) {
+    if (offset + block.size <= range.begin) break;
+    offset = std::max(offset, round_up(range.end, block.alignment));
+  }
+  return offset;
+}
+
+Offsets place_in_order(const std::vector<Block>& blocks, const Conflicts& conflicts,
+                       const Order& order) {
+  Offsets result;
+  result.offsets.assign(blocks.size(), -1);
+  std::vector<Range> taken;
+  for (const int32_t i : order) {
+    const Block& block = blocks[static_cast<size_t>(i)];
+    taken.clear();
+    for (const int32_t other : conflicts[static_cast<size_t>(i)]) {
+      const int64_t begin = result.offsets[static_cast<size_t>(other)];
+      const int64_t size = blocks[static_cast<size_t>(other)].size;
+      if (begin >= 0 && size > 0) taken.push_back({begin, begin + size});
+    }
+    const int64_t offset = block.size == 0 ? 0 : lowest_gap(taken, block);
+    result.offsets[static_cast<size_t>(i)] = offset;
+    result.peak = std::max(result.peak, offset + block.size);
+  }
+  return result;
+}
+
+// Numbers 0 .. count-1, those with the greatest key first, equal keys in order of number.
+Order order_by(size_t count, const std::function<int64_t(size_t)>& key) {
+  std::vector<int64_t> keys(count);
+  for (size_t i = 0; i < count; ++i) keys[i] = key(i);
+  Order order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)];
+  });
+  return order;
+}
+
+struct Candidate {
+  Order order;
+  Offsets offsets;
+};
+
+// Places in the order of the buffers that reach the peak.
+std::vector<size_t> places_at_peak(const Candidate& best, const std::vector<Block>& blocks) {
+  std::vector<size_t> places;
+  for (size_t place = 0; place < best.order.size(); ++place) {
+    const auto i = static_cast<size_t>(best.order[place]);
+    if (best.offsets.offsets[i] + blocks[i].size == best.offsets.peak) places.push_back(place);
+  }
+  return places;
+}
+
+// Moves a buffer to a random place: every other time one that reaches the peak to an earlier one.
+Order changed_order(const Candidate& best, const std::vector<Block>& blocks,
+                    std::mt19937_64& random) {
+  Order order = best.order;
+  size_t from = random() % order.size();
+  size_t to = random() % order.size();
+  if (random() % 2 == 0) {
+    const std::vector<size_t> at_peak = places_at_peak(best, blocks);
+    from = at_peak[random() % at_peak.size()];
+    if (from > 0) to = random() % from;
+  }
+  const int32_t moved = order[from];
+  order.erase(order.begin() + static_cast<int64_t>(from));
+  order.insert(order.begin() + static_cast<int64_t>(to), moved);
+  return order;
+}
+
+int64_t work_of(const Conflicts& conflicts) {
+  int64_t work = 1;
+  for (const std::vector<int32_t>& list : conflicts) work += static_cast<int64_t>(list.size()) + 8;
+  return work;
+}
+
+Offsets search(const std::vector<Block>& blocks, const Conflicts& conflicts, int64_t bound,
+               const std::vector<Order>& orders) {
+  Candidate best;
+  for (const Order& order : orders) {
+    Offsets offsets = place_in_order(blocks, conflicts, order);
+    if (best.order.empty() || offsets.peak < best.offsets.peak) best = {order, std::move(offsets)};
+  }
+  std::mt19937_64 random(1);
+  const int64_t rounds = std::min<int64_t>(kMaxRounds, kWorkBudget / work_of(conflicts));
+  for (int64_t round = 0; round < rounds && best.offsets.peak > bound; ++round) {
+    Order order = changed_order(best, blocks, random);
+    Offsets offsets = place_in_order(blocks, conflicts, order);
+    if (offsets.peak <= best.offsets.peak) best = {std::move(order), std::move(offsets)};
+  }
+  return best.offsets;
+}
+
+// Pairs that overlap in time, found by a sweep over the starts.
+Conflicts conflicts_of(const std::vector<Interval>& intervals) {
+  Conflicts conflicts(intervals.size());
+  const Order by_first = order_by(intervals.size(), [&](size_t i) { return -intervals[i].first; });
+  std::vector<int32_t> live;
+  for (const int32_t i : by_first) {
+    const Interval& interval = intervals[static_cast<size_t>(i)];
+    std::erase_if(live, [&](int32_t other) {
+      return intervals[static_cast<size_t>(other)].last < interval.first;
+    });
+    for (const int32_t other : live) {
+      conflicts[static_cast<size_t>(i)].push_back(other);
+      conflicts[static_cast<size_t>(other)].push_back(i);
+    }
+    live.push_back(i);
+  }
+  return conflicts;
+}
+
+// Change of live bytes at a position, sorted by position.
+std::vector<std::pair<int64_t, int64_t>> live_changes(const std::vector<Interval>& intervals) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const Interval& interval : intervals) {
+    const int64_t size = round_up(interval.size, interval.alignment);
+    changes.emplace_back(interval.first, size);
+    changes.emplace_back(interval.last + 1, -size);
+  }
+  std::sort(changes.begin(), changes.end());
+  return changes;
+}
+
+struct LivePeak {
+  int64_t bytes = 0;
+  int64_t position = 0;
+};
+
+LivePeak live_peak(const std::vector<Interval>& intervals) {
+  LivePeak peak;
+  int64_t live = 0;
+  for (const auto& [position, change] : live_changes(intervals)) {
+    live += change;
+    if (live > peak.bytes) peak = {live, position};
+  }
+  return peak;
+}
+
+std::vector<Order> orders_of(const std::vector<Interval>& intervals, int64_t peak_position) {
+  const size_t count = intervals.size();
+  const auto size = [&](size_t i) { return intervals[i].size; };
+  const auto duration = [&](size_t i) { return intervals[i].last - intervals[i].first + 1; };
+  const auto at_peak = [&](size_t i) {
+    return intervals[i].first <= peak_position && peak_position <= intervals[i].last;
+  };
+  return {
+      order_by(count, size),
+      order_by(count, [&](size_t i) { return size(i) * duration(i); }),
+      order_by(count, duration),
+      order_by(count, [&](size_t i) { return -intervals[i].first; }),
+      order_by(count, [&](size_t i) { return intervals[i].last; }),
+      order_by(count,
+               [&](size_t i) { return at_peak(i) ? duration(i) + (int64_t{1} << 40) : size(i); }),
+  };
+}
+
+}  // namespace
+
+int64_t live_bound(const std::vector<Interval>& intervals) { return live_peak(intervals).bytes; }
+
+Offsets plan_offsets(const std::vector<Interval>& intervals) {
+  std::vector<Block> blocks;
+  for (const Interval& interval : intervals) {
+    SGTC_CHECK(interval.size >= 0 && interval.first <= interval.last,
+               "interval ends before it starts");
+    SGTC_CHECK(interval.alignment > 0 && (interval.alignment & (interval.alignment - 1)) == 0,
+               "alignment is not a power of two");
+    blocks.push_back({interval.size, interval.alignment});
+  }
+  const LivePeak peak = live_peak(intervals);
+  return search(blocks, conflicts_of(intervals), peak.bytes, orders_of(intervals, peak.position));
+}
+
+Offsets plan_offsets(const std::vector<Block>& blocks, const Conflicts& conflicts, int64_t bound) {
+  SGTC_CHECK(blocks.size() == conflicts.size(), "a conflict list per block is expected");
+  const auto conflicting_bytes = [&](size_t i) {
+    int64_t bytes = blocks[i].size;
+    for (const int32_t other : conflicts[i]) bytes += blocks[static_cast<size_t>(other)].size;
+    return bytes;
+  };
+  const std::vector<Order> orders = {
+      order_by(blocks.size(), [&](size_t i) { return blocks[i].size; }),
+      order_by(blocks.size(), conflicting_bytes),
+  };
+  return search(blocks, conflicts, bound, orders);
+}
+
+}  // namespace sgtc
