@@ -1,0 +1,48 @@
+// Gradients of operators that stay whole until gradients exist: formulas in terms of the results,
+// which are cheaper and more accurate than those of the expanded operators.
+#include "autodiff/gradient_rules.h"
+
+namespace sgtc::gradient {
+
+void softmax(Backward& b) {
+  ValueId weighted = b.mul(b.g(), b.y());
+  b.give(0, b.mul(b.y(), b.sub(b.g(), b.sum(weighted, {b.axis()}))));
+}
+
+void log_softmax(Backward& b) {
+  b.give(0, b.sub(b.g(), b.mul(b.exp(b.y()), b.sum(b.g(), {b.axis()}))));
+}
+
+void normalize(Backward& b) {
+  // Results: y = (x - mean) * rstd, mean, variance; n elements share one mean.
+  const std::vector<int64_t> axes = b.attributes().integers("axes");
+  double n = 1;
+  for (int64_t axis : axes) n *= static_cast<double>(b.size(b.x(), axis));
+  const ValueId y = b.y(0);
+  ValueId total = kNone;
+  auto collect = [&](ValueId term) { total = total == kNone ? term : b.add(total, term); };
+  if (const ValueId g = b.g(0); g != kNone) {
+    ValueId rstd = b.rsqrt(b.add(b.y(2), b.attributes().real("epsilon")));
+    ValueId mean_g = b.div(b.sum(g, axes), n);
+    ValueId mean_gy = b.div(b.sum(b.mul(g, y), axes), n);
+    collect(b.mul(rstd, b.sub(b.sub(g, mean_g), b.mul(y, mean_gy))));
+  }
+  if (b.g(1) != kNone) collect(b.broadcast(b.div(b.g(1), n), b.shape(b.x())));
+  if (b.g(2) != kNone) collect(b.mul(b.sub(b.x(), b.y(1)), b.mul(b.g(2), 2.0 / n)));
+  b.give(0, total);
+}
+
+void attention(Backward& b) {
+  if (b.g(1) != kNone) return b.refuse("has no gradient through its log-sum-exp");
+  const bool has_mask = b.operands() == 4;
+  if (has_mask && b.needs(3)) return b.refuse("has no gradient for a trainable mask");
+  if (b.g(0) == kNone) return;
+  std::vector<ValueId> operands = {b.x(0), b.x(1), b.x(2), b.y(0), b.y(1), b.g(0)};
+  if (has_mask) operands.push_back(b.x(3));
+  std::vector<ValueId> results = b.graph().add_node(Op::kAttentionGrad, operands, b.attributes());
+  for (size_t i = 0; i < 3; ++i) b.give(i, results[i]);
+}
+
+void accumulate(Backward& b) { b.give(1, b.g()); }
+
+}  // namespace sgtc::gradient
