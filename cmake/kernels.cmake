@@ -14,7 +14,8 @@ find_program(SGTC_LLVM_LINK NAMES llvm-link-19 llvm-link HINTS "${LLVM_TOOLS_BIN
 set(SGTC_KERNEL_FLAGS
     -std=c++20 -O2 -ffreestanding -fno-exceptions -fno-rtti -fno-builtin -fno-math-errno
     -ffp-contract=off -fno-stack-protector -Wall -Wextra)
-set(SGTC_KERNEL_CPU_FLAGS ${SGTC_KERNEL_FLAGS} -march=x86-64-v3)
+# -mavx512f serves the calling convention alone (kernels/include/vector.h).
+set(SGTC_KERNEL_CPU_FLAGS ${SGTC_KERNEL_FLAGS} -march=x86-64-v3 -mavx512f -Wno-psabi)
 
 # Compiles SOURCE to the bitcode file OUTPUT; the further arguments are compiler flags.
 function(sgtc_compile_to_bitcode source output)

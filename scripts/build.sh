@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:-release}
 
-packages=(llvm-19-dev liblld-19-dev clang-19 lld-19 libzstd-dev zlib1g-dev libxml2-dev libedit-dev
+packages=(llvm-19-dev liblld-19-dev clang-19 lld-19 libzstd-dev zlib1g-dev libxml2-dev
           libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev catch2 libmpfr-dev
           ccache ninja-build cmake g++ python3 python3-venv)
 
