@@ -1,6 +1,8 @@
 #include "passes/affine_index.h"
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 namespace sgtc {
 
@@ -145,23 +147,23 @@ bool is_bijective(const AffineIndex& index, int64_t count, const std::vector<Ato
 }
 
 std::string to_string(const AffineIndex& index) {
-  std::string text;
-  auto append = [&](int64_t coefficient, const std::string& name) {
-    if (!text.empty()) text += " + ";
-    if (coefficient != 1) text += std::to_string(coefficient) + "*";
-    text += name;
+  std::ostringstream text;
+  const char* separator = "";
+  auto append = [&](int64_t coefficient, char kind, int64_t number) {
+    text << separator;
+    if (coefficient != 1) text << coefficient << "*";
+    text << kind << number;
+    separator = " + ";
   };
   for (size_t i = 0; i < index.coefficients.size(); ++i) {
-    if (index.coefficients[i] != 0) append(index.coefficients[i], "a" + std::to_string(i));
+    if (index.coefficients[i] != 0) append(index.coefficients[i], 'a', static_cast<int64_t>(i));
   }
   for (const AffineIndex::Computed& term : index.computed) {
-    append(term.coefficient, "e" + std::to_string(term.expression));
+    append(term.coefficient, 'e', term.expression);
   }
-  if (index.constant != 0 || text.empty()) {
-    if (!text.empty()) text += " + ";
-    text += std::to_string(index.constant);
-  }
-  return text;
+  bool is_zero = index.constant == 0 && *separator == '\0';
+  if (index.constant != 0 || is_zero) text << separator << index.constant;
+  return text.str();
 }
 
 }  // namespace sgtc

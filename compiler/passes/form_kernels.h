@@ -1,0 +1,26 @@
+// Describes the code of each fused group.
+#pragma once
+
+#include <vector>
+
+#include "passes/kernel.h"
+
+namespace sgtc {
+
+/// Nodes that check indices at run time, in execution order: index `i` here is checked node `i` of
+/// the plan.
+std::vector<NodeId> checked_nodes(const Graph& graph);
+
+/// The kernel of a group that is not a view. Arguments: those of the nest (in the order in which
+/// its loads and stores name them), then the anchor's operands and results that the nest does not
+/// touch, then the status block if an index is checked, then the workspace if there is one.
+///
+/// `value` of an argument: what is read as seen from outside the group, or the result that is
+/// written. An accumulator is one argument with mode kUpdate whose value is operand 0 of its first
+/// accumulate in the group; the results of accumulate are the same memory. The result of
+/// stack_micro_batches is written one part per micro-batch.
+///
+/// `first_checked` is the number of the plan's checked nodes that come before this graph's.
+KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked = 0);
+
+}  // namespace sgtc
