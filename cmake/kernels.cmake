@@ -24,7 +24,8 @@ function(sgtc_compile_to_bitcode source output)
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${output}"
-    COMMAND ${SGTC_CLANG} ${ARGN} -I "${CMAKE_SOURCE_DIR}/kernels/include" -emit-llvm -c "${source}"
+    COMMAND ${SGTC_CLANG} ${ARGN} -I "${CMAKE_SOURCE_DIR}/kernels"
+            -I "${CMAKE_SOURCE_DIR}/kernels/include" -emit-llvm -c "${source}"
             -o "${output}" -MD -MF "${output}.d"
     DEPENDS "${source}"
     DEPFILE "${output}.d"
