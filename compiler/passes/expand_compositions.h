@@ -1,0 +1,23 @@
+#pragma once
+
+#include "ir/graph.h"
+
+namespace sgtc {
+
+struct ExpandOptions {
+  /// Whether attention and its gradient are opened too, for targets without such a kernel.
+  bool attention = false;
+};
+
+/// Opens softmax, log_softmax and normalize into elementwise operators and reductions that fuse
+/// with their neighbours. Runs when gradients exist, whose rules need them whole.
+///
+/// Stable forms: the maximum is subtracted before exp, and the variance is the mean of the centred
+/// squares (never E[x^2] - E[x]^2). f16 and bf16 operands are widened to f32 inside, so only the
+/// results are rounded.
+///
+/// Attention follows the operator: scores = scale * q k^T + mask, with key position s visible to
+/// query t only if s <= t when causal; query heads that share a key head are rows of one product.
+Graph expand_compositions(const Graph& graph, const ExpandOptions& options = {});
+
+}  // namespace sgtc

@@ -1,0 +1,258 @@
+// Averaging the losses of micro-batches is wrong as soon as they count different numbers of labels:
+// the mean of means weighs a label by the company it keeps. So the loss is taken apart into
+// numerators and denominators first, the denominators of all micro-batches are summed before any
+// forward pass (they depend on labels, not on parameters), and every micro-batch divides by the
+// sum. The loss and its gradients are then plain sums over micro-batches and replicas.
+#include "passes/separate_loss.h"
+
+#include <map>
+#include <utility>
+
+#include "autodiff/expressions.h"
+#include "ir/clone.h"
+#include "passes/loss_terms.h"
+
+namespace sgtc {
+namespace {
+
+/// Values behind `wanted`, including it.
+std::vector<bool> find_ancestors(const Graph& graph, const std::vector<ValueId>& wanted) {
+  std::vector<bool> found(graph.values.size());
+  for (ValueId id : wanted) found[static_cast<size_t>(id)] = true;
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    bool is_ancestor = false;
+    for (ValueId result : node.results) {
+      is_ancestor = is_ancestor || found[static_cast<size_t>(result)];
+    }
+    if (!is_ancestor) continue;
+    for (ValueId operand : node.operands) found[static_cast<size_t>(operand)] = true;
+  }
+  return found;
+}
+
+/// What training and evaluation share: terms as scalars of the loss's dtype in a cloned graph.
+class Terms {
+ public:
+  explicit Terms(const Graph& source)
+      : source_(source),
+        cloner_(source),
+        e_(cloner_.target()),
+        dtype_(source.dtype(source.outputs[0].value)) {}
+
+ protected:
+  void clone_all() {
+    for (const Node& node : source_.nodes) cloner_.clone(node);
+    const Node* loss = source_.producer(source_.outputs[0].value);
+    target().context() = {Phase::kForward, 0, {}};
+    if (loss != nullptr) target().context().sources = loss->sources;
+  }
+
+  Graph& target() { return cloner_.target(); }
+
+  ValueId scalar(ValueId id) { return e_.cast(e_.reshape(id, {}), dtype_); }
+
+  ValueId apply(ValueId value, ValueId factor, bool inverse) {
+    return inverse ? e_.div(value, scalar(factor)) : e_.mul(value, scalar(factor));
+  }
+
+  /// The leaf with its sign and its batch-free factors.
+  ValueId numerator(const LossTerm& term) {
+    ValueId value = scalar(cloner_[term.leaf]);
+    for (const LossFactor& factor : term.factors) {
+      value = apply(value, cloner_[factor.value], factor.inverse);
+    }
+    return term.negative ? e_.neg(value) : value;
+  }
+
+  const Graph& source_;
+  Cloner cloner_;
+  Expressions e_;
+  DType dtype_;
+};
+
+class TrainingLoss : Terms {
+ public:
+  TrainingLoss(const Graph& source, const std::vector<BatchFact>& facts, int64_t micro_batches,
+               int64_t replicas)
+      : Terms(source), facts_(facts), parts_(static_cast<double>(micro_batches * replicas)) {
+    target().micro_batches = micro_batches;
+  }
+
+  Graph run(const std::vector<LossTerm>& terms) {
+    std::vector<ValueId> sums;
+    for (const LossTerm& term : terms) {
+      for (const LossFactor& total : term.totals) collect_sums(total.value, sums);
+    }
+    accumulate_in_prologue(sums);
+    clone_all();
+    ValueId loss = kNone;
+    for (const LossTerm& term : terms) {
+      const ValueId part = part_of(term);
+      loss = loss == kNone ? part : e_.add(loss, part);
+    }
+    return finish(loss);
+  }
+
+  Graph run_mean_of_means() {
+    clone_all();
+    return finish(e_.div(scalar(cloner_[source_.outputs[0].value]), parts_));
+  }
+
+ private:
+  const BatchFact& fact(ValueId id) const { return facts_[static_cast<size_t>(id)]; }
+
+  /// The sums over samples that a total is a function of, in order of first use.
+  void collect_sums(ValueId id, std::vector<ValueId>& sums) {
+    const BatchKind kind = fact(id).kind;
+    if (kind == BatchKind::kFree || !seen_.try_emplace(id, true).second) return;
+    if (kind == BatchKind::kSum) return sums.push_back(id);
+    for (ValueId operand : source_.producer(id)->operands) collect_sums(operand, sums);
+  }
+
+  void accumulate_in_prologue(const std::vector<ValueId>& sums) {
+    const std::vector<bool> wanted = find_ancestors(source_, sums);
+    std::map<ValueId, ValueId> copies;
+    auto copy_of = [&](ValueId id) {
+      return source_.producer(id) == nullptr ? cloner_[id] : copies.at(id);
+    };
+    for (const Node& node : source_.nodes) {
+      if (!wanted[static_cast<size_t>(node.results[0])]) continue;
+      target().context() = {Phase::kPrologue, 0, node.sources};
+      std::vector<ValueId> operands;
+      for (ValueId operand : node.operands) operands.push_back(copy_of(operand));
+      const std::vector<ValueId> results = target().add_node(node.op, operands, node.attributes);
+      for (size_t i = 0; i < results.size(); ++i) copies[node.results[i]] = results[i];
+    }
+    for (size_t k = 0; k < sums.size(); ++k) {
+      const Node* producer = source_.producer(sums[k]);
+      target().context().sources = producer->sources;
+      const ValueId sum = accumulate("loss.denominator." + std::to_string(k), copies.at(sums[k]));
+      target().context().phase = Phase::kForward;
+      // Of means, the mean is wanted.
+      totals_[sums[k]] = fact(sums[k]).counted ? e_.div(sum, parts_) : sum;
+      target().context().phase = Phase::kPrologue;
+    }
+  }
+
+  ValueId accumulate(const std::string& name, ValueId value) {
+    const ValueId state =
+        target().add_state(name, target().type(value), StateRole::kAccumulator, {});
+    return target().add(Op::kAccumulate, {state, value}, {}, name + ".sum");
+  }
+
+  /// `id` computed from the sums of all micro-batches.
+  ValueId total(ValueId id) {
+    if (fact(id).kind == BatchKind::kFree) return cloner_[id];
+    if (auto known = totals_.find(id); known != totals_.end()) return known->second;
+    const Node& node = *source_.producer(id);
+    std::vector<ValueId> operands;
+    for (ValueId operand : node.operands) operands.push_back(total(operand));
+    const std::vector<ValueId> results = target().add_node(node.op, operands, node.attributes);
+    for (size_t i = 0; i < results.size(); ++i) totals_[node.results[i]] = results[i];
+    return totals_.at(id);
+  }
+
+  /// What this micro-batch adds to the loss.
+  ValueId part_of(const LossTerm& term) {
+    ValueId value = numerator(term);
+    for (const LossFactor& factor : term.totals) {
+      value = apply(value, total(factor.value), factor.inverse);
+    }
+    if (term.count != kNone) {
+      const double count = source_.value(term.count).literal->as_double(0);
+      return e_.div(value, count * parts_);
+    }
+    const bool is_once = term.fact.kind == BatchKind::kFree || term.is_mean;
+    return is_once ? e_.div(value, parts_) : value;
+  }
+
+  Graph finish(ValueId part) {
+    const ValueId loss = source_.outputs[0].value;
+    cloner_.replace(loss, accumulate("loss.total", e_.reshape(part, source_.shape(loss))));
+    return cloner_.finish();
+  }
+
+  const std::vector<BatchFact>& facts_;
+  double parts_;
+  std::map<ValueId, bool> seen_;
+  std::map<ValueId, ValueId> totals_;  // source value -> value of the whole step
+};
+
+class Evaluation : Terms {
+ public:
+  explicit Evaluation(const Graph& source) : Terms(source) { clone_all(); }
+
+  EvaluationLoss run(const std::vector<LossTerm>& terms) {
+    for (const LossTerm& term : terms) add_term(term);
+    return finish();
+  }
+
+  EvaluationLoss run_mean_of_means() {
+    add(scalar(cloner_[source_.outputs[0].value]), e_.constant(dtype_, 1));
+    return finish();
+  }
+
+ private:
+  void add_term(const LossTerm& term) {
+    ValueId above = numerator(term);
+    ValueId below = kNone;  // for a plain sum
+    const bool is_once = term.fact.kind == BatchKind::kFree || term.is_mean;
+    if (is_once) below = e_.constant(dtype_, 1);
+    if (term.count != kNone) below = scalar(cloner_[term.count]);
+    for (const LossFactor& factor : term.totals) {
+      const ValueId total = cloner_[factor.value];
+      if (below == kNone) below = e_.constant(dtype_, 1);
+      if (term.fact.kind == BatchKind::kFree) {
+        above = apply(above, total, factor.inverse);
+      } else {
+        below = apply(below, total, !factor.inverse);
+      }
+    }
+    add(above, below);
+  }
+
+  void add(ValueId numerator, ValueId denominator) {
+    const std::string k = std::to_string(ratios_.size());
+    LossRatio ratio = {"loss.numerator." + k, ""};
+    outputs_.push_back({ratio.numerator, numerator});
+    if (denominator != kNone) {
+      ratio.denominator = "loss.denominator." + k;
+      outputs_.push_back({ratio.denominator, denominator});
+    }
+    ratios_.push_back(std::move(ratio));
+  }
+
+  EvaluationLoss finish() {
+    Graph graph = cloner_.finish();
+    graph.outputs.insert(graph.outputs.end(), outputs_.begin(), outputs_.end());
+    return {std::move(graph), std::move(ratios_)};
+  }
+
+  std::vector<Output> outputs_;
+  std::vector<LossRatio> ratios_;
+};
+
+}  // namespace
+
+Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
+                    LossAverage average, Diagnostics& diagnostics) {
+  if (micro_batches * replicas == 1) return graph;
+  const std::vector<BatchFact> facts = find_batch_axes(graph);
+  TrainingLoss loss(graph, facts, micro_batches, replicas);
+  if (average == LossAverage::kMeanOfMeans) return loss.run_mean_of_means();
+  const std::vector<LossTerm> terms = find_loss_terms(graph, facts, diagnostics);
+  diagnostics.checkpoint();
+  return loss.run(terms);
+}
+
+EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
+                                        Diagnostics& diagnostics) {
+  Evaluation evaluation(graph);
+  if (average == LossAverage::kMeanOfMeans) return evaluation.run_mean_of_means();
+  const std::vector<LossTerm> terms = find_loss_terms(graph, find_batch_axes(graph), diagnostics);
+  diagnostics.checkpoint();
+  return evaluation.run(terms);
+}
+
+}  // namespace sgtc
