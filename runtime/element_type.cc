@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 namespace sgtc::runtime {
 namespace {
@@ -28,21 +29,40 @@ double read(const unsigned char* data) {
   return to_double(value);
 }
 
+template <class T>
+void write(double value, unsigned char* data) {
+  T converted;
+  if constexpr (std::is_same_v<T, Half>) {
+    converted.bits = float_to_half(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, BFloat>) {
+    converted.bits = float_to_bfloat(static_cast<float>(value));
+  } else {
+    converted = static_cast<T>(value);
+  }
+  std::memcpy(data, &converted, sizeof converted);
+}
+
 struct ElementType {
   std::string_view name;
   int64_t size;
   bool integer;
   double (*read)(const unsigned char*);
+  void (*write)(double, unsigned char*);
 };
 
+template <class T>
+constexpr ElementType element(std::string_view name, bool integer) {
+  return {name, sizeof(T), integer, read<T>, write<T>};
+}
+
 constexpr ElementType kTypes[] = {
-    {"bool", 1, false, read<uint8_t>}, {"i8", 1, true, read<int8_t>},
-    {"i16", 2, true, read<int16_t>},   {"i32", 4, true, read<int32_t>},
-    {"i64", 8, true, read<int64_t>},   {"u8", 1, true, read<uint8_t>},
-    {"u16", 2, true, read<uint16_t>},  {"u32", 4, true, read<uint32_t>},
-    {"u64", 8, true, read<uint64_t>},  {"f16", 2, false, read<Half>},
-    {"bf16", 2, false, read<BFloat>},  {"f32", 4, false, read<float>},
-    {"f64", 8, false, read<double>},
+    element<uint8_t>("bool", false), element<int8_t>("i8", true),
+    element<int16_t>("i16", true),   element<int32_t>("i32", true),
+    element<int64_t>("i64", true),   element<uint8_t>("u8", true),
+    element<uint16_t>("u16", true),  element<uint32_t>("u32", true),
+    element<uint64_t>("u64", true),  element<Half>("f16", false),
+    element<BFloat>("bf16", false),  element<float>("f32", false),
+    element<double>("f64", false),
 };
 
 const ElementType* find_type(std::string_view name) {
@@ -99,12 +119,6 @@ Converter plain_copy(int64_t size) {
   }
 }
 
-template <class T>
-void write(double value, unsigned char* data) {
-  const T converted = static_cast<T>(value);
-  std::memcpy(data, &converted, sizeof converted);
-}
-
 }  // namespace
 
 int64_t size_of_element(std::string_view dtype) {
@@ -123,10 +137,7 @@ double read_element(std::string_view dtype, const unsigned char* data) {
 }
 
 void write_element(std::string_view dtype, double value, unsigned char* data) {
-  if (dtype == "f32") write<float>(value, data);
-  if (dtype == "f64") write<double>(value, data);
-  if (dtype == "i32") write<int32_t>(value, data);
-  if (dtype == "i64") write<int64_t>(value, data);
+  if (const ElementType* type = find_type(dtype)) type->write(value, data);
 }
 
 Converter lossless_conversion(std::string_view from, std::string_view to) {
@@ -151,6 +162,26 @@ float half_to_float(uint16_t bits) {
 
 float bfloat_to_float(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+uint16_t float_to_half(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);
+  if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // rounds to infinity
+  if (magnitude < 0x38800000) {  // below 2^-14: a multiple of 2^-24
+    const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
+    return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyint(scaled)));
+  }
+  const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  return static_cast<uint16_t>(sign | (rounded - 0x38000000) >> 13);
+}
+
+uint16_t float_to_bfloat(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 int64_t element_count(const std::vector<int64_t>& shape) {

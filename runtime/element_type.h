@@ -16,7 +16,7 @@ bool is_integer(std::string_view dtype);
 /// Reads one element as a double: any type but wider integers than 53 bits is exact.
 double read_element(std::string_view dtype, const unsigned char* data);
 
-/// Writes one element, rounded to the type; f32, f64, i32 and i64 alone.
+/// Writes one element, rounded to the type (float types to nearest even).
 void write_element(std::string_view dtype, double value, unsigned char* data);
 
 /// Copies `count` elements of one type into another.
@@ -27,6 +27,8 @@ Converter lossless_conversion(std::string_view from, std::string_view to);
 
 float half_to_float(uint16_t bits);
 float bfloat_to_float(uint16_t bits);
+uint16_t float_to_half(float value);
+uint16_t float_to_bfloat(float value);
 
 /// Elements of a shape; -1 if the number does not fit or a dimension is negative.
 int64_t element_count(const std::vector<int64_t>& shape);

@@ -1,0 +1,39 @@
+// The one block of memory in which a plan places all of its buffers.
+#pragma once
+
+#include <cstdint>
+
+namespace sgtc::runtime {
+
+class Arena {
+ public:
+  /// Reserves zeroed memory, aligned for huge pages. Dies if the machine cannot give it.
+  explicit Arena(int64_t bytes);
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  unsigned char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+  /// Fills everything with 0xFF bytes: NaN for floats, -1 for integers.
+  void poison();
+  /// After `poison`: bytes up to the last one that has been changed.
+  int64_t touched_bytes() const;
+
+ private:
+  unsigned char* mapping_ = nullptr;
+  unsigned char* data_ = nullptr;
+  int64_t bytes_ = 0;
+  int64_t mapped_bytes_ = 0;
+};
+
+/// Bytes that this process may still use: the smaller of the free memory of the machine and what
+/// its control group leaves.
+int64_t available_memory();
+/// Memory of the machine.
+int64_t total_memory();
+/// Largest resident size of this process so far.
+int64_t peak_resident_bytes();
+
+}  // namespace sgtc::runtime

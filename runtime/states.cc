@@ -1,0 +1,193 @@
+#include "states.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "element_type.h"
+#include "failure.h"
+#include "random.h"
+
+namespace sgtc::runtime {
+namespace {
+
+bool is_model_role(const std::string& role) {
+  return role == "parameter" || role == "frozen" || role == "statistic";
+}
+
+bool is_optimizer_role(const std::string& role) { return role == "moment"; }
+
+std::string folder_of_executable() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return parent_folder(std::string(path, static_cast<size_t>(length > 0 ? length : 0)));
+}
+
+using Generator = void (*)(uint64_t key, double a, double b, int64_t count, double* values,
+                           int64_t first_element);
+
+void fill_constant(uint64_t, double a, double, int64_t count, double* values, int64_t) {
+  std::fill(values, values + count, a);
+}
+
+// Writes generated numbers, rounded to the state's type, piece by piece.
+void generate(const plan::State& state, Generator generator, uint64_t key, int64_t count,
+              unsigned char* data) {
+  constexpr int64_t kPiece = 1024;
+  double values[kPiece];
+  const int64_t size = size_of_element(state.dtype);
+  for (int64_t first = 0; first < count; first += kPiece) {
+    const int64_t length = std::min(kPiece, count - first);
+    generator(key, state.a, state.b, length, values, first);
+    for (int64_t i = 0; i < length; ++i) {
+      write_element(state.dtype, values[i], data + (first + i) * size);
+    }
+  }
+}
+
+std::string join(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kShown) text += format(" and %zu more", names.size() - kShown);
+  return text;
+}
+
+}  // namespace
+
+Weights::Weights(const Program& program) : data_(program.weights), bytes_(program.weights_bytes) {
+  if (program.side_file.empty()) return;
+  name_ = folder_of_executable() + "/" + std::string(program.side_file);
+  if (MaybeFailure failure = file_.open(name_)) {
+    failure->remedy = "keep the program's weights file beside it";
+    die(*failure);
+  }
+  data_ = file_.data();
+  bytes_ = file_.size();
+}
+
+const unsigned char* Weights::at(int64_t offset, int64_t bytes) const {
+  if (offset < 0 || bytes < 0 || offset > bytes_ - bytes) {
+    die(name_, format("ends after %ld bytes, expected at least %ld", static_cast<long>(bytes_),
+                      static_cast<long>(offset + bytes)),
+        "copy it again or compile the program again");
+  }
+  return data_ + offset;
+}
+
+States::States(const plan::Plan& plan, const PlanMemory& memory) {
+  for (const plan::State& state : plan.states) {
+    const plan::Buffer& buffer = memory.buffer(state.buffer);
+    Entry entry;
+    entry.state = &state;
+    entry.data = memory.address(buffer);
+    entry.elements = element_count(state.shape);
+    entry.bytes = entry.elements * size_of_element(state.dtype);
+    if (entry.elements < 0 || entry.bytes > buffer.bytes || size_of_element(state.dtype) == 0) {
+      die_of_bad_plan("state " + state.name + " does not fit into its buffer");
+    }
+    entries_.push_back(entry);
+  }
+}
+
+void States::initialize(const Weights& weights, int64_t seed) const {
+  for (const Entry& entry : entries_) {
+    const plan::State& state = *entry.state;
+    const uint64_t key =
+        state.seed != 0 ? random_key(state.seed, "") : random_key(seed, state.name);
+    if (state.init == "data") {
+      const unsigned char* source = weights.at(state.data_offset, entry.bytes);
+      if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));
+    } else if (state.init == "normal") {
+      generate(state, fill_normal, key, entry.elements, entry.data);
+    } else if (state.init == "uniform") {
+      generate(state, fill_uniform, key, entry.elements, entry.data);
+    } else if (state.init == "fill") {
+      generate(state, fill_constant, key, entry.elements, entry.data);
+    } else if (state.init == "zero") {
+      std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
+    } else {
+      die_of_bad_plan("state " + state.name + " has the initial value " + state.init);
+    }
+  }
+}
+
+void States::load_initial_file(const std::string& path) const {
+  SafetensorsFile file;
+  require(file.open(path));
+  TensorMap left = file.tensors();
+  std::vector<std::string> missing;
+  for (const Entry& entry : entries_) {
+    const plan::State& state = *entry.state;
+    if (!is_model_role(state.role)) continue;
+    const auto found = left.find(state.name);
+    if (found == left.end()) {
+      if (state.role == "parameter") {
+        missing.push_back(state.name);
+      } else {
+        warn(path, "has no tensor " + state.name + "; it keeps the model's value");
+      }
+      continue;
+    }
+    const TensorView& tensor = found->second;
+    const Converter converter = lossless_conversion(tensor.dtype, state.dtype);
+    if (tensor.shape != state.shape || !converter) {
+      die(path, "tensor " + state.name + ": expected " + state.dtype + " " +
+              shape_text(state.shape) + ", found " + tensor.dtype + " " + shape_text(tensor.shape));
+    }
+    converter(tensor.data, entry.elements, entry.data);
+    left.erase(found);
+  }
+  if (!missing.empty()) {
+    die(path, "has no tensor for the parameters " + join(missing), "tensors match by name");
+  }
+  std::vector<std::string> extra;
+  for (const auto& [name, tensor] : left) extra.push_back(name);
+  if (!extra.empty()) warn(path, "the program has no use for the tensors " + join(extra));
+}
+
+TensorMap States::tensors_of(bool (*wanted)(const std::string& role)) const {
+  TensorMap tensors;
+  for (const Entry& entry : entries_) {
+    if (!wanted(entry.state->role)) continue;
+    tensors[entry.state->name] = {entry.state->dtype, entry.state->shape, entry.data, entry.bytes};
+  }
+  return tensors;
+}
+
+TensorMap States::model_tensors() const { return tensors_of(is_model_role); }
+
+TensorMap States::optimizer_tensors() const { return tensors_of(is_optimizer_role); }
+
+MaybeFailure States::restore(const std::string& path, const TensorMap& model,
+                             const TensorMap& optimizer) const {
+  for (const Entry& entry : entries_) {
+    const plan::State& state = *entry.state;
+    const bool in_model = is_model_role(state.role);
+    if (!in_model && !is_optimizer_role(state.role)) continue;
+    const TensorMap& tensors = in_model ? model : optimizer;
+    const auto found = tensors.find(state.name);
+    if (found == tensors.end()) return Failure{path, "has no tensor " + state.name, {}};
+    const TensorView& tensor = found->second;
+    if (tensor.dtype != state.dtype || tensor.shape != state.shape) {
+      return Failure{path, "tensor " + state.name + ": expected " + state.dtype + " " +
+                         shape_text(state.shape) + ", found " + tensor.dtype + " " +
+                         shape_text(tensor.shape), {}};
+    }
+    std::memcpy(entry.data, tensor.data, static_cast<size_t>(entry.bytes));
+  }
+  return {};
+}
+
+void States::clear_accumulators() const {
+  for (const Entry& entry : entries_) {
+    if (entry.state->role != "accumulator") continue;
+    std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
+  }
+}
+
+}  // namespace sgtc::runtime

@@ -1,0 +1,69 @@
+// The persistent tensors of a run: what training starts from, saves and resumes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mapped_file.h"
+#include "plan/format.h"
+#include "plan_memory.h"
+#include "program.h"
+#include "safetensors.h"
+
+namespace sgtc::runtime {
+
+using TensorMap = std::map<std::string, TensorView>;
+
+/// The weights of a program: embedded, or in a side file that this maps.
+class Weights {
+ public:
+  /// Dies if the side file beside the executable is missing.
+  explicit Weights(const Program& program);
+  /// Dies if the weights end before `offset + bytes`.
+  const unsigned char* at(int64_t offset, int64_t bytes) const;
+
+ private:
+  MappedFile file_;
+  std::string name_ = "embedded weights";
+  const unsigned char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+class States {
+ public:
+  States(const plan::Plan& plan, const PlanMemory& memory);
+
+  /// Gives every state its initial value. Random ones are keyed by the state's own seed, or by
+  /// `seed` and the state's name.
+  void initialize(const Weights& weights, int64_t seed) const;
+  /// Takes values from a safetensors file. All parameters have to be in it; other tensors that are
+  /// missing, and tensors that the program does not have, are warned of. Dies for shapes and types
+  /// that do not fit.
+  void load_initial_file(const std::string& path) const;
+
+  /// Parameters, frozen parameters and statistics, by name.
+  TensorMap model_tensors() const;
+  /// The optimizer's moments, by name.
+  TensorMap optimizer_tensors() const;
+  /// Takes model and optimizer tensors as they were saved: all of them, by name.
+  MaybeFailure restore(const std::string& path, const TensorMap& model,
+                       const TensorMap& optimizer) const;
+
+  /// Sets the accumulators to zero.
+  void clear_accumulators() const;
+
+ private:
+  struct Entry {
+    const plan::State* state = nullptr;
+    unsigned char* data = nullptr;
+    int64_t elements = 0;
+    int64_t bytes = 0;
+  };
+  TensorMap tensors_of(bool (*wanted)(const std::string& role)) const;
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sgtc::runtime

@@ -1,0 +1,66 @@
+// Threads that share the blocks of kernel calls.
+//
+// A call of n blocks is cut into one contiguous range per thread, by a rule of n and the number of
+// threads alone. Between calls threads spin for a short time and then sleep: the next call of a
+// step comes within microseconds, while a loader or a checkpoint may take longer. Where there are
+// more threads than CPUs, nobody spins.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <pthread.h>
+
+#include "program.h"
+
+namespace sgtc::runtime {
+
+class ThreadPool {
+ public:
+  /// `threads` ranges per call, the caller's among them. Each thread stays on one CPU of the
+  /// process's affinity mask if there are enough of them and OMP_PROC_BIND is not "false".
+  explicit ThreadPool(int64_t threads);
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();
+
+  int64_t size() const { return threads_; }
+
+  /// Runs all blocks of a kernel and returns when they are done.
+  void run(decltype(SgtcKernel::function) function, void* const* arguments, int64_t blocks,
+           int64_t micro_batch);
+
+ private:
+  struct Worker {
+    ThreadPool* pool = nullptr;
+    int64_t index = 0;
+    pthread_t thread = {};
+  };
+
+  static void* work(void* worker);
+  void run_part(int64_t index) const;
+  void pin(pthread_t thread, int64_t index) const;
+
+  int64_t threads_ = 1;
+  int spins_ = 0;
+  std::vector<int> cpus_;  // to stay on; empty: anywhere
+  std::vector<Worker> workers_;
+
+  // The call that is running; written before `generation_` moves on.
+  decltype(SgtcKernel::function) function_ = nullptr;
+  void* const* arguments_ = nullptr;
+  int64_t blocks_ = 0;
+  int64_t micro_batch_ = 0;
+  bool stopping_ = false;
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  alignas(64) std::atomic<uint32_t> unfinished_{0};
+};
+
+/// CPUs in the affinity mask of the process.
+std::vector<int> allowed_cpus();
+
+/// `requested` if positive, else OMP_NUM_THREADS, else one per allowed CPU.
+int64_t thread_count(int64_t requested);
+
+}  // namespace sgtc::runtime
