@@ -1,0 +1,177 @@
+#include "passes/form_kernels.h"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "passes/anchor_geometry.h"
+#include "passes/anchor_tile.h"
+#include "passes/build_loop_nest.h"
+#include "passes/group_nest.h"
+#include "support/diagnostics.h"
+#include "support/sha256.h"
+
+namespace sgtc {
+namespace {
+
+bool is_checked(Op op) { return info(op).kind == OpKind::kIndexing; }
+
+AccessMode mode_of(const NestArgument& argument) {
+  if (argument.read && argument.written) return AccessMode::kUpdate;
+  return argument.written ? AccessMode::kWrite : AccessMode::kRead;
+}
+
+int32_t argument_of(const KernelSpec& spec, ValueId value) {
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    if (spec.arguments[i].value == value) return static_cast<int32_t>(i);
+  }
+  return kNone;
+}
+
+int32_t ensure_argument(KernelSpec& spec, ValueId value, AccessMode mode) {
+  int32_t found = argument_of(spec, value);
+  if (found != kNone) return found;
+  spec.arguments.push_back({KernelArgument::Kind::kValue, value, mode, kNone});
+  return static_cast<int32_t>(spec.arguments.size()) - 1;
+}
+
+// Lets each written argument share the bytes of one read argument of the same size, each of which
+// is given away once.
+void set_aliases(KernelSpec& spec) {
+  std::vector<bool> taken(spec.nest.arguments.size(), false);
+  for (int32_t operand : spec.operand_arguments) {
+    if (static_cast<size_t>(operand) < taken.size()) taken[static_cast<size_t>(operand)] = true;
+  }
+  for (const Store& store : spec.nest.stores) {
+    const NestArgument& written = spec.nest.arguments[static_cast<size_t>(store.argument)];
+    if (written.read) continue;
+    for (size_t i = 0; i < spec.nest.arguments.size(); ++i) {
+      const NestArgument& read = spec.nest.arguments[i];
+      bool fits = read.read && !read.written && !taken[i] && read.elements == written.elements &&
+                  size_of(read.dtype) == size_of(written.dtype);
+      if (!fits || !may_share_bytes(spec.nest, static_cast<int32_t>(i), store)) continue;
+      spec.arguments[static_cast<size_t>(store.argument)].may_alias = static_cast<int32_t>(i);
+      taken[i] = true;
+      break;
+    }
+  }
+}
+
+void set_nest(const Graph& graph, const Group& group, KernelSpec& spec) {
+  std::optional<LoopNest> nest = group_nest(graph, group);
+  SGTC_CHECK(nest.has_value(), "a fused group has no loop nest");
+  spec.nest = std::move(*nest);
+  for (const NestArgument& argument : spec.nest.arguments) {
+    spec.arguments.push_back(
+        {KernelArgument::Kind::kValue, argument.value, mode_of(argument), kNone});
+  }
+}
+
+void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
+  const Node& anchor = graph.node(group.anchor);
+  spec.anchor = anchor.op;
+  spec.kind = name_of(anchor.op);
+  spec.attributes = anchor.attributes;
+  bool has_tile = anchor_tile(anchor.op, graph.shape(anchor.results[0]).size()).has_value();
+  for (ValueId operand : anchor.operands) {
+    spec.operand_types.push_back(graph.type(operand));
+    spec.operand_arguments.push_back(ensure_argument(spec, operand, AccessMode::kRead));
+  }
+  for (ValueId result : anchor.results) {
+    spec.result_types.push_back(graph.type(result));
+    spec.result_arguments.push_back(
+        has_tile ? argument_of(spec, result) : ensure_argument(spec, result, AccessMode::kWrite));
+  }
+}
+
+void set_status(const Graph& graph, const Group& group, int64_t first_checked, KernelSpec& spec) {
+  std::vector<NodeId> checked = checked_nodes(graph);
+  for (NodeId node : group.nodes) {
+    auto at = std::lower_bound(checked.begin(), checked.end(), node);
+    if (at == checked.end() || *at != node) continue;
+    spec.checked_node = 1 + first_checked + (at - checked.begin());
+    spec.arguments.push_back(
+        {KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, kNone});
+  }
+}
+
+void append_text(std::ostream& out, const Attributes& attributes) {
+  for (const auto& [name, attribute] : attributes.map()) {
+    out << name << "=";
+    if (const auto* integer = std::get_if<int64_t>(&attribute)) out << *integer;
+    if (const auto* real = std::get_if<double>(&attribute)) out << std::hexfloat << *real;
+    if (const auto* text = std::get_if<std::string>(&attribute)) out << *text;
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute)) out << to_string(*list);
+    out << std::defaultfloat << "\n";
+  }
+}
+
+// Everything that decides the code and nothing else.
+std::string code_text(const KernelSpec& spec) {
+  std::ostringstream out;
+  out << spec.kind << " checked " << spec.checked_node << " workspace " << spec.workspace_bytes
+      << " blocks " << spec.blocks << "\n";
+  append_text(out, spec.attributes);
+  auto append_types = [&](const std::vector<TensorType>& types,
+                          const std::vector<int32_t>& arguments) {
+    for (size_t i = 0; i < types.size(); ++i) {
+      out << name_of(types[i].dtype) << to_string(types[i].shape) << " argument" << arguments[i]
+          << "\n";
+    }
+  };
+  append_types(spec.operand_types, spec.operand_arguments);
+  append_types(spec.result_types, spec.result_arguments);
+  for (const KernelArgument& argument : spec.arguments) {
+    out << static_cast<int>(argument.kind) << " " << static_cast<int>(argument.mode) << "\n";
+  }
+  out << to_text(spec.nest);
+  return out.str();
+}
+
+void collect_sources(const Graph& graph, const Group& group, KernelSpec& spec) {
+  for (NodeId node : group.nodes) {
+    for (const std::string& source : graph.node(node).sources) {
+      bool known = std::find(spec.sources.begin(), spec.sources.end(), source) !=
+                   spec.sources.end();
+      if (!known) spec.sources.push_back(source);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<NodeId> checked_nodes(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    if (is_checked(graph.node(id).op)) nodes.push_back(id);
+  }
+  return nodes;
+}
+
+KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked) {
+  SGTC_CHECK(group.kind != Group::Kind::kView, "a view has no kernel");
+  KernelSpec spec;
+  if (group.kind == Group::Kind::kLoop) {
+    spec.kind = "loop";
+    set_nest(graph, group, spec);
+    spec.blocks = block_grid(spec.nest).blocks();
+  } else {
+    const Node& anchor = graph.node(group.anchor);
+    bool has_tile = anchor_tile(anchor.op, graph.shape(anchor.results[0]).size()).has_value();
+    if (has_tile) set_nest(graph, group, spec);
+    set_anchor(graph, group, spec);
+    spec.blocks = anchor_blocks(spec);
+    spec.workspace_bytes = anchor_workspace_bytes(spec);
+  }
+  set_aliases(spec);
+  set_status(graph, group, first_checked, spec);
+  if (spec.workspace_bytes > 0) {
+    spec.arguments.push_back(
+        {KernelArgument::Kind::kWorkspace, kNone, AccessMode::kUpdate, kNone});
+  }
+  spec.symbol = "k_" + spec.kind + "_" + sha256_hex(code_text(spec)).substr(0, 16);
+  collect_sources(graph, group, spec);
+  return spec;
+}
+
+}  // namespace sgtc

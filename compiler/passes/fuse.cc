@@ -1,0 +1,197 @@
+// Fusion decides which nodes share a kernel.
+//
+// The problem: memory traffic and launches dominate everything but contractions, so neighbours
+// should share loops; but a merged loop must exist (one domain, one reduction order), must not make
+// the groups depend on each other in a circle, and must not cost more than it saves, for instance by
+// computing an expensive value once per element of a larger domain.
+//
+// Two known approaches: pattern lists (predictable, and blind to everything not foreseen) and global
+// search over partitions (optimal for the model, slow, and the model is rough). Here: greedy merging
+// where legality is not a set of rules about operators but the question "does the LoopNest of both
+// build?", and profit is "does the merged nest cost at most as much as the two?" under one simple
+// price model (nest_cost.h). Three rounds, each in execution order, so the result is deterministic:
+//   1. Anchors take elementwise consumers as their epilogue: the result is still in registers.
+//      First, since a contraction's result is the most expensive one to write and read again.
+//   2. Loops take their producers.
+//   3. Loops that read the same large value merge, if neither depends on the other.
+// Left out: computing a cheap producer again in several consumers (every node is in one group, and
+// a value is computed once), prologues of anchors, and reductions in epilogues.
+#include "passes/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "passes/anchor_tile.h"
+#include "passes/group_graph.h"
+#include "passes/group_nest.h"
+#include "passes/nest_cost.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+constexpr size_t kMaxArguments = 30;
+constexpr size_t kMaxBody = 200;
+constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a merge of siblings
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph) : groups_(graph) {
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
+      std::optional<double> cost = cost_of(groups_[id]);
+      SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
+                                       std::string(name_of(graph.node(id).op)) + " of value " +
+                                       graph.value(graph.node(id).results[0]).name);
+      costs_.push_back(*cost);
+    }
+  }
+
+  std::vector<Group> run() {
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) grow_epilogue(id);
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) take_producers(id);
+    merge_siblings();
+    return groups_.ordered();
+  }
+
+ private:
+  // Nothing if the group has no nest or too large a one.
+  std::optional<double> cost_of(const Group& group) const {
+    if (group.kind == Group::Kind::kView) return 0;
+    const Graph& graph = groups_.graph();
+    if (group.kind == Group::Kind::kAnchor && !has_tile(group)) {
+      if (group.nodes.size() > 1) return std::nullopt;
+      return kLaunchCycles;
+    }
+    std::optional<LoopNest> nest = group_nest(graph, group);
+    if (!nest) return std::nullopt;
+    bool too_large = nest->arguments.size() > kMaxArguments || nest->expressions.size() > kMaxBody;
+    if (too_large && group.nodes.size() > 1) return std::nullopt;
+    return estimate_cycles(*nest);
+  }
+
+  bool has_tile(const Group& group) const {
+    const Node& anchor = groups_.graph().node(group.anchor);
+    return anchor_tile(anchor.op, groups_.graph().shape(anchor.results[0]).size()).has_value();
+  }
+
+  bool try_merge(GroupId a, GroupId b) {
+    auto attempt = std::make_tuple(a, b, groups_[a].nodes.size(), groups_[b].nodes.size());
+    if (!attempts_.insert(attempt).second) return false;
+    Group group = groups_.merged(a, b);
+    if (checked_count(group) > 1 || groups_.would_cycle(a, b)) return false;
+    std::optional<double> cost = cost_of(group);
+    double apart = costs_[static_cast<size_t>(a)] + costs_[static_cast<size_t>(b)];
+    if (!cost || *cost > apart) return false;
+    groups_.merge(a, b, std::move(group));
+    costs_[static_cast<size_t>(a)] = *cost;
+    return true;
+  }
+
+  int64_t checked_count(const Group& group) const {
+    return std::count_if(group.nodes.begin(), group.nodes.end(), [&](NodeId node) {
+      return info(groups_.graph().node(node).op).kind == OpKind::kIndexing;
+    });
+  }
+
+  bool is_loop(GroupId id) const {
+    return groups_.is_alive(id) && groups_[id].kind != Group::Kind::kAnchor;
+  }
+
+  void grow_epilogue(GroupId id) {
+    if (!groups_.is_alive(id) || groups_[id].kind != Group::Kind::kAnchor) return;
+    if (!has_tile(groups_[id])) return;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (GroupId consumer : groups_.consumers(id)) {
+        changed = is_loop(consumer) && try_merge(id, consumer);
+        if (changed) break;
+      }
+    }
+  }
+
+  void take_producers(GroupId node) {
+    GroupId id = groups_.group_of(node);
+    bool changed = is_loop(id);
+    while (changed) {
+      changed = false;
+      for (GroupId producer : groups_.producers(id)) {
+        changed = is_loop(producer) && try_merge(id, producer);
+        if (changed) break;
+      }
+    }
+  }
+
+  void merge_siblings() {
+    const Graph& graph = groups_.graph();
+    for (ValueId value = 0; value < static_cast<ValueId>(graph.values.size()); ++value) {
+      if (element_count(graph.shape(value)) < kSharedElements) continue;
+      for (Phase phase : {Phase::kPrologue, Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
+        merge_readers(groups_.readers(value, phase));
+      }
+    }
+  }
+
+  void merge_readers(const std::vector<GroupId>& readers) {
+    for (size_t i = 0; i < readers.size(); ++i) {
+      for (size_t j = i + 1; j < readers.size(); ++j) {
+        if (!is_kernel_loop(readers[i])) break;
+        if (is_kernel_loop(readers[j])) try_merge(readers[i], readers[j]);
+      }
+    }
+  }
+
+  bool is_kernel_loop(GroupId id) const {
+    return is_loop(id) && groups_[id].kind == Group::Kind::kLoop;
+  }
+
+  GroupGraph groups_;
+  std::vector<double> costs_;
+  std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
+};
+
+std::string_view name_of(Group::Kind kind) {
+  switch (kind) {
+    case Group::Kind::kLoop: return "loop";
+    case Group::Kind::kAnchor: return "anchor";
+    case Group::Kind::kView: return "view";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Group> fuse(const Graph& graph) { return Fuser(graph).run(); }
+
+std::string to_text(const Graph& graph, const std::vector<Group>& groups) {
+  std::string text;
+  auto append_values = [&](const std::vector<ValueId>& values) {
+    const char* separator = "";
+    for (ValueId value : values) {
+      text += separator + graph.value(value).name;
+      separator = ", ";
+    }
+  };
+  for (const Group& group : groups) {
+    text += name_of(group.kind);
+    text += ' ';
+    text += sgtc::name_of(group.phase);
+    text += ':';
+    for (NodeId node : group.nodes) {
+      text += ' ';
+      text += sgtc::name_of(graph.node(node).op);
+    }
+    text += " (";
+    append_values(group.inputs);
+    text += ") -> (";
+    append_values(group.outputs);
+    text += ")\n";
+  }
+  return text;
+}
+
+}  // namespace sgtc
