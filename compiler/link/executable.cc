@@ -70,17 +70,17 @@ std::string system_library(const std::string& name) {
               "output with the C library (glibc) of this machine");
 }
 
-void write_weights(const ExecutableInput& input, const std::string& path) {
+void write_weights(const WeightsBlob& weights, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
-  for (const WeightsPiece& piece : input.weights) {
-    file.seekp(piece.offset);
-    const auto bytes = piece.literal->bytes();
+  for (const WeightsBlob::Segment& segment : weights.segments()) {
+    file.seekp(segment.offset);
+    const auto bytes = segment.literal->bytes();
     file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
   file.close();
   if (!file) throw Error(path + ": cannot write: is the file system full?");
-  fs::resize_file(path, static_cast<uintmax_t>(input.weights_bytes));
+  fs::resize_file(path, static_cast<uintmax_t>(weights.size()));
 }
 
 std::string bytes_symbol(const std::string& symbol, const std::string& file, int alignment) {
@@ -163,12 +163,12 @@ void publish(const std::string& from, const std::string& to) {
 
 void write_executable(const ExecutableInput& input, const std::string& path) {
   const Workspace work;
-  const bool beside = input.weights_bytes > input.embedded_weights_limit;
+  const bool beside = input.weights.size() > input.embedded_weights_limit;
   const std::string side_file = beside ? fs::path(path).filename().string() + ".weights" : "";
   std::string weights_file;
-  if (input.weights_bytes > 0) {
+  if (input.weights.size() > 0) {
     weights_file = work.path("weights.bin");
-    write_weights(input, weights_file);
+    write_weights(input.weights, weights_file);
   }
   const std::string plans =
       work.write("plans.json", input.plans_json.data(), input.plans_json.size());

@@ -8,20 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "ir/literal.h"
+#include "schedule/weights_blob.h"
 
 namespace sgtc {
 
-/// One piece of the weights blob.
-struct WeightsPiece {
-  int64_t offset = 0;  // bytes from the start of the blob, 64-byte aligned
-  LiteralPtr literal;
-};
-
 struct ExecutableInput {
   std::string plans_json;              // an array of plans
-  std::vector<WeightsPiece> weights;   // by ascending offset
-  int64_t weights_bytes = 0;
+  WeightsBlob weights;
   std::vector<std::string> objects;    // ELF relocatable objects
   std::vector<std::string> symbols;    // kernels that they define, in the plan's order
   /// Everything that makes two programs differ: compared between ranks at start.

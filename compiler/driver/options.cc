@@ -1,0 +1,196 @@
+#include "driver/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+#include "driver/pipeline.h"
+#include "support/version.h"
+
+namespace sgtc {
+namespace {
+
+const std::vector<std::string> kEmittable = {"exe", "plan", "plan-json", "dot", "llvm-ir", "asm"};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+/// "plan,asm=kernels.s" -> requests.
+std::vector<EmitRequest> parse_emit(const std::string& text) {
+  std::vector<EmitRequest> requests;
+  for (const std::string& part : split(text, ',')) {
+    const size_t equals = part.find('=');
+    EmitRequest request{part.substr(0, equals),
+                        equals == std::string::npos ? "" : part.substr(equals + 1)};
+    if (std::find(kEmittable.begin(), kEmittable.end(), request.what) == kEmittable.end()) {
+      throw CLI::ValidationError("--emit", "'" + request.what + "' is unknown; expected one of " +
+                                               CLI::detail::join(kEmittable, ", "));
+    }
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+/// "B=4,7" adds one plan per value: the product of all `--dim` options.
+void add_dim(const std::string& text,
+             std::vector<std::vector<std::pair<std::string, int64_t>>>* plans) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw CLI::ValidationError("--dim", "expected NAME=VALUE, found '" + text + "'");
+  }
+  std::vector<std::vector<std::pair<std::string, int64_t>>> product;
+  for (const auto& plan : *plans) {
+    for (const std::string& value : split(text.substr(equals + 1), ',')) {
+      int64_t size = 0;
+      if (!CLI::detail::lexical_cast(value, size) || size < 0) {
+        throw CLI::ValidationError("--dim", "expected a size, found '" + value + "' in '" + text +
+                                                "'");
+      }
+      product.push_back(plan);
+      product.back().emplace_back(text.substr(0, equals), size);
+    }
+  }
+  if (product.empty()) {
+    throw CLI::ValidationError("--dim", "expected NAME=VALUE, found '" + text + "'");
+  }
+  *plans = std::move(product);
+}
+
+std::string phases_footer() {
+  std::string text = "Phases for --stop-after, in order:\n";
+  for (const PhaseInfo& phase : phases()) {
+    text += "  " + phase.name + std::string(14 - phase.name.size(), ' ') + phase.what + "\n";
+  }
+  return text + "\nExit codes: 0 done, 1 diagnosed error, 2 usage, 101 internal error.";
+}
+
+void add_model_options(CLI::App& app, Options& options, std::vector<std::string>& dims) {
+  app.add_option("MODEL", options.model, "ONNX training graph: the loss is one of its outputs")
+      ->required();
+  app.add_option("-o", options.output, "Executable to write");
+  app.add_option("--mesh", options.mesh, "pipeline x data, or named axes: 2x4, pp=2,dp=4")
+      ->capture_default_str();
+  app.add_option("--loss", options.loss,
+                 "Which output is the loss (default: the only scalar float output)");
+  app.add_option("--train", options.train, "Train only the tensors that match (may repeat)");
+  app.add_option("--freeze", options.freeze, "Do not train the tensors that match (may repeat)");
+  app.add_option("--dim", dims,
+                 "NAME=VALUE binds a symbolic dimension; NAME=4,7 compiles a plan per size");
+  app.add_option("--micro-batches", options.micro_batches, "Micro-batches per step and replica")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--loss-average", options.loss_average,
+                 "exact, or mean-of-means for losses that are not sums over samples")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "mean-of-means"}));
+}
+
+void add_optimizer_options(CLI::App& app, Options& options) {
+  app.add_option("--optimizer", options.optimizer)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
+  app.add_option("--betas", options.betas, "Adam's decay rates")->expected(2)->delimiter(',');
+  app.add_option("--eps", options.epsilon)->capture_default_str();
+  app.add_option("--weight-decay", options.weight_decay,
+                 "Default: 0.01 for adamw, 0 for the others");
+  app.add_option("--momentum", options.momentum, "Of sgd")->capture_default_str();
+  app.add_flag("--nesterov", options.nesterov, "Nesterov's form of momentum");
+  app.add_option("--clip-norm", options.clip_norm, "Clip the global gradient norm; 0: do not")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--decay-exclude-1d", options.decay_exclude_1d,
+               "No weight decay for parameters with fewer than two dimensions");
+}
+
+void add_target_options(CLI::App& app, Options& options) {
+  app.add_option("--target", options.target)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu"}));
+  app.add_option("--cpu", options.cpu, "x86-64-v3, x86-64-v4, or native: this machine's")
+      ->capture_default_str();
+  app.add_option("--precision", options.precision)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32"}));
+}
+
+void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,
+                        std::string& error_format) {
+  app.add_option("--emit", emit, "Comma-separated " + CLI::detail::join(kEmittable, ", ") +
+                                     "; each may have =FILE");
+  // parse_options rewrites --emit-plan, whose value must be attached; this line is for --help.
+  app.add_flag("--emit-plan", "Print the plan; --emit-plan=FILE writes it (= --emit=plan)");
+  std::vector<std::string> names;
+  for (const PhaseInfo& phase : phases()) names.push_back(phase.name);
+  app.add_option("--stop-after", options.stop_after)->check(CLI::IsMember(names));
+  app.add_option("--print-after", options.print_after, "Print the graph after a pass, or `all`");
+  app.add_option("--dump-dir", options.dump_dir, "Write the graph after every pass to a folder");
+  app.add_flag("--time-passes", options.time_passes, "Print the time of each pass");
+  app.add_option("--error-format", error_format)->check(CLI::IsMember({"human", "json"}));
+  app.add_option("--color", options.color)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("-j", options.jobs, "Threads of the compiler (default: one per CPU)")
+      ->check(CLI::Range(1, 1024));
+}
+
+void check_combinations(const Options& options) {
+  if (options.nesterov && options.momentum == 0) {
+    throw CLI::ValidationError("--nesterov", "needs --momentum");
+  }
+  if (options.momentum != 0 && options.optimizer != "sgd") {
+    throw CLI::ValidationError("--momentum", "belongs to --optimizer sgd, found " +
+                                                 options.optimizer);
+  }
+}
+
+/// Turns `--emit-plan[=FILE]` into `--emit plan[=FILE]`.
+std::vector<std::string> normalised_arguments(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string word = argv[i];
+    if (word == "--emit-plan") word = "--emit=plan";
+    else if (word.rfind("--emit-plan=", 0) == 0) word = "--emit=plan=" + word.substr(12);
+    words.push_back(std::move(word));
+  }
+  return words;  // CLI11 takes them last first
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, const char* const* argv, int* exit_code) {
+  Options options;
+  std::vector<std::string> dims, emit;
+  std::string error_format = "human";
+  CLI::App app("Compiles an ONNX training graph for a device mesh into one executable.", "sgtc");
+  app.set_version_flag("--version", std::string("sgtc ") + kVersion);
+  app.footer(phases_footer());
+  add_model_options(app, options, dims);
+  add_optimizer_options(app, options);
+  add_target_options(app, options);
+  add_output_options(app, options, emit, error_format);
+  try {
+    app.parse(normalised_arguments(argc, argv));
+    options.dims = {{}};
+    for (const std::string& dim : dims) add_dim(dim, &options.dims);
+    for (const std::string& list : emit) {
+      for (EmitRequest& request : parse_emit(list)) options.emit.push_back(std::move(request));
+    }
+    check_combinations(options);
+  } catch (const CLI::ParseError& error) {
+    *exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+  options.json_errors = error_format == "json";
+  if (options.output.empty() && options.emit.empty() && options.stop_after.empty()) {
+    options.output = "train";
+  }
+  return options;
+}
+
+}  // namespace sgtc

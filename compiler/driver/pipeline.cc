@@ -1,0 +1,350 @@
+#include "driver/pipeline.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "codegen/compile.h"
+#include "codegen/target.h"
+#include "cost/cost.h"
+#include "driver/emit.h"
+#include "driver/pass_runner.h"
+#include "import/import.h"
+#include "import/model.h"
+#include "link/executable.h"
+#include "mesh/mesh.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_nodes.h"
+#include "passes/expand_compositions.h"
+#include "passes/fold_constants.h"
+#include "passes/form_kernels.h"
+#include "passes/fuse.h"
+#include "passes/separate_loss.h"
+#include "passes/simplify.h"
+#include "passes/split_reductions.h"
+#include "plan/text.h"
+#include "plan/verify.h"
+#include "schedule/build_plan.h"
+#include "support/sha256.h"
+
+namespace sgtc {
+namespace {
+
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
+/// The graphs of one plan with their kernels; they point into each other, hence the heap.
+struct Programs {
+  Graph train_graph;
+  EvaluationLoss evaluation;
+  KernelizedGraph train;
+  KernelizedGraph evaluate;
+};
+
+LossAverage loss_average(const Options& options) {
+  return options.loss_average == "exact" ? LossAverage::kExact : LossAverage::kMeanOfMeans;
+}
+
+OptimizerOptions optimizer_options(const Options& options) {
+  static const std::map<std::string, OptimizerOptions::Kind> kKinds = {
+      {"sgd", OptimizerOptions::Kind::kSgd},
+      {"adam", OptimizerOptions::Kind::kAdam},
+      {"adamw", OptimizerOptions::Kind::kAdamW}};
+  OptimizerOptions result;
+  result.kind = kKinds.at(options.optimizer);
+  result.momentum = options.momentum;
+  result.nesterov = options.nesterov;
+  result.beta1 = options.betas[0];
+  result.beta2 = options.betas[1];
+  result.epsilon = options.epsilon;
+  result.weight_decay = options.weight_decay >= 0      ? options.weight_decay
+                        : options.optimizer == "adamw" ? 0.01
+                                                       : 0.0;
+  result.decay_exclude_1d = options.decay_exclude_1d;
+  result.clip_norm = options.clip_norm;
+  return result;
+}
+
+ImportOptions import_options(const Options& options, const Dims& dims, bool training) {
+  ImportOptions result;
+  for (const auto& [name, size] : dims) result.dims[name] = size;
+  result.loss = options.loss;
+  result.train = options.train;
+  result.freeze = options.freeze;
+  result.training = training;
+  result.micro_batches = options.micro_batches;
+  return result;
+}
+
+/// The passes that both programs share, from gradients to fusion.
+Graph optimize(Graph graph, PassRunner& passes) {
+  // What became constant through gradients and the optimizer's constants.
+  graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
+  // Exact rewrites; before common subexpressions, so that equal forms meet.
+  graph = passes.run("simplify", [&] { return simplify(graph); });
+  // Compositions had to stay whole for their gradient rules; from here on there are only
+  // elementwise operators, movements, indexing, reductions and contractions.
+  graph = passes.run("expand-compositions", [&] { return expand_compositions(graph); });
+  // Expansion leaves constants and reshapes that cancel.
+  graph = passes.run("simplify-expanded", [&] { return simplify(fold_constants(graph)); });
+  // Before fusion, which would compute equal values in several kernels.
+  graph = passes.run("eliminate-common-subexpressions",
+                     [&] { return eliminate_common_subexpressions(graph); });
+  // Last of the value-level passes: no value is added from here on except by splitting.
+  graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
+  // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits
+  // do not depend on what is fused.
+  return passes.run("split-reductions", [&] { return split_reductions(graph); });
+}
+
+/// From a final graph to kernels. Groups are never cut or merged after this.
+KernelizedGraph form_program(const Graph& graph, int64_t first_checked, PassRunner& passes) {
+  KernelizedGraph program;
+  program.graph = &graph;
+  // Every node gets its kernel.
+  program.groups = passes.time("fuse", [&] { return fuse(graph); });
+  // The code of each kernel as data; equal code gets equal symbols.
+  program.kernels = passes.time("form-kernels", [&] {
+    std::vector<KernelSpec> specs;
+    for (const Group& group : program.groups) {
+      KernelSpec spec;
+      if (group.kind != Group::Kind::kView) {
+        spec = form_kernel(graph, group, first_checked);
+        fill_costs(graph, group, spec);
+      }
+      specs.push_back(std::move(spec));
+    }
+    return specs;
+  });
+  return program;
+}
+
+/// Everything up to the plan's graphs.
+class Compilation {
+ public:
+  Compilation(const Options& options, Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics), mesh_(parse_mesh(options.mesh)) {}
+
+  void run();
+
+ private:
+  Graph training_graph(const Dims& dims, PassRunner& passes);
+  EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
+  void add_plan(const Dims& dims);
+  CompiledKernels compile_all();
+  void emit(const CompiledKernels& kernels) const;
+  void link(const CompiledKernels& kernels) const;
+  std::string plans_json() const { return nlohmann::json(plans_).dump(); }
+  bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
+  bool emits(const std::string& what) const;
+  int jobs() const;
+
+  const Options& options_;
+  Diagnostics& diagnostics_;
+  const Mesh mesh_;
+  std::unique_ptr<OnnxModel> model_;
+  std::unique_ptr<Target> target_;
+  std::vector<std::unique_ptr<Programs>> programs_;
+  std::vector<plan::Plan> plans_;
+  WeightsBlob weights_;
+  std::string timing_;
+};
+
+Graph Compilation::training_graph(const Dims& dims, PassRunner& passes) {
+  // ONNX nodes become Graph nodes with static shapes; shape arithmetic is gone.
+  Graph graph = passes.run("import", [&] {
+    return import_graph(*model_, import_options(options_, dims, true), diagnostics_);
+  });
+  diagnostics_.checkpoint();
+  if (stops_after("import")) return graph;
+  // Before differentiation: gradients then only ever add up over micro-batches.
+  graph = passes.run("separate-loss", [&] {
+    return separate_loss(graph, options_.micro_batches, mesh_.dp, loss_average(options_),
+                         diagnostics_);
+  });
+  diagnostics_.checkpoint();
+  // Appends the backward phase.
+  Differentiated differentiated;
+  passes.run("differentiate", [&] {
+    differentiated = differentiate(graph, diagnostics_);
+    return differentiated.graph;
+  });
+  diagnostics_.checkpoint();
+  // Appends the update phase: the graph of a whole step is there.
+  graph = passes.run("add-optimizer", [&] {
+    return add_optimizer(std::move(differentiated), optimizer_options(options_));
+  });
+  if (stops_after("autodiff")) return graph;
+  return optimize(std::move(graph), passes);
+}
+
+EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passes) {
+  // Dropout is off, BatchNorm uses its running statistics. Its diagnostics repeat the training
+  // import's, so they are dropped.
+  Diagnostics repeated;
+  const Graph imported = passes.run("import", [&] {
+    return import_graph(*model_, import_options(options_, dims, false), repeated);
+  });
+  repeated.checkpoint();
+  // Adds sums that the runtime combines over all rows of an evaluation. A loss that is no such
+  // sum was refused, or accepted as a mean of means, for training already.
+  EvaluationLoss evaluation;
+  passes.run("separate-evaluation-loss", [&] {
+    Diagnostics exact;
+    evaluation = separate_evaluation_loss(imported, LossAverage::kExact, exact);
+    if (exact.has_errors()) {
+      evaluation = separate_evaluation_loss(imported, LossAverage::kMeanOfMeans, exact);
+    }
+    return evaluation.graph;
+  });
+  evaluation.graph = optimize(std::move(evaluation.graph), passes);
+  return evaluation;
+}
+
+void Compilation::add_plan(const Dims& dims) {
+  PassRunner train_passes(options_, "train");
+  PassRunner evaluate_passes(options_, "evaluate");
+  auto programs = std::make_unique<Programs>();
+  programs->train_graph = training_graph(dims, train_passes);
+  if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
+    programs->evaluation = evaluation_graph(dims, evaluate_passes);
+    programs->train = form_program(programs->train_graph, 0, train_passes);
+    const auto checked = static_cast<int64_t>(checked_nodes(programs->train_graph).size());
+    programs->evaluate = form_program(programs->evaluation.graph, checked, evaluate_passes);
+    if (!stops_after("fuse")) {
+      // Buffers, tasks, schedule and offsets: what the executable will do is decided here.
+      plan::Plan plan = train_passes.time("build-plan", [&] {
+        PlanInput input;
+        input.train = &programs->train;
+        input.evaluate = &programs->evaluate;
+        input.loss_ratios = programs->evaluation.ratios;
+        for (const auto& [name, size] : dims) input.dims[name] = size;
+        input.optimizer = options_.optimizer;
+        input.cpu = target_->cpu();
+        input.cpu_features = target_->required_features();
+        return build_plan(input, weights_);
+      });
+      // By a checker that shares no code with the scheduler.
+      for (const plan::PlanFault& fault : plan::verify_plan(plan)) {
+        internal_error(__FILE__, __LINE__, "plan: " + plan::to_text(fault));
+      }
+      plans_.push_back(std::move(plan));
+    }
+  }
+  timing_ += train_passes.timing() + evaluate_passes.timing();
+  programs_.push_back(std::move(programs));
+}
+
+bool Compilation::emits(const std::string& what) const {
+  return std::any_of(options_.emit.begin(), options_.emit.end(),
+                     [&](const EmitRequest& request) { return request.what == what; });
+}
+
+int Compilation::jobs() const {
+  if (options_.jobs > 0) return options_.jobs;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+CompiledKernels Compilation::compile_all() {
+  std::vector<const KernelSpec*> specs;
+  for (const auto& programs : programs_) {
+    for (const KernelizedGraph* program : {&programs->train, &programs->evaluate}) {
+      for (size_t i = 0; i < program->groups.size(); ++i) {
+        if (program->groups[i].kind != Group::Kind::kView) specs.push_back(&program->kernels[i]);
+      }
+    }
+  }
+  return compile_kernels(specs, *target_, {.jobs = jobs(), .keep_ir = emits("llvm-ir"),
+                                           .keep_assembly = emits("asm")});
+}
+
+void Compilation::emit(const CompiledKernels& kernels) const {
+  for (const EmitRequest& request : options_.emit) {
+    if (request.what == "plan") {
+      std::string text;
+      for (const plan::Plan& plan : plans_) text += plan::to_text(plan);
+      emit_text(text, request.file);
+    } else if (request.what == "plan-json") {
+      emit_text(plans_json() + "\n", request.file);
+    } else if (request.what == "dot") {
+      emit_text(to_dot(programs_.front()->train), request.file);
+    } else if (request.what == "llvm-ir") {
+      emit_text(kernels.ir, request.file);
+    } else if (request.what == "asm") {
+      emit_text(kernels.assembly, request.file);
+    }
+  }
+}
+
+void Compilation::link(const CompiledKernels& kernels) const {
+  ExecutableInput input;
+  input.plans_json = plans_json();
+  input.weights = weights_;
+  input.objects = kernels.objects;
+  input.symbols = kernels.symbols;
+  // Ranks compare what they run: plans without predictions, code, and embedded weights.
+  Sha256 fingerprint;
+  for (plan::Plan plan : plans_) {
+    plan.prediction = {};
+    fingerprint.update(nlohmann::json(plan).dump());
+  }
+  for (const std::string& object : kernels.objects) fingerprint.update(object);
+  for (const WeightsBlob::Segment& segment : weights_.segments()) {
+    fingerprint.update(segment.literal->bytes());
+  }
+  input.fingerprint = fingerprint.hex_digest();
+  std::string output = options_.output;
+  for (const EmitRequest& request : options_.emit) {
+    if (request.what == "exe") output = request.file.empty() ? output : request.file;
+  }
+  write_executable(input, output.empty() ? "train" : output);
+}
+
+void Compilation::run() {
+  if (mesh_ != Mesh{}) {
+    throw Error("--mesh " + to_string(mesh_) + ": this version of sgtc compiles for one rank; "
+                "leave --mesh out");
+  }
+  model_ = std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_));
+  diagnostics_.checkpoint();
+  target_ = std::make_unique<Target>(make_cpu_target(options_.cpu));
+  for (const Dims& dims : options_.dims) add_plan(dims);
+  CompiledKernels kernels;
+  const bool executable = !options_.output.empty() || emits("exe");
+  const bool early = !options_.stop_after.empty() && !stops_after("codegen");
+  if (!early && (executable || emits("llvm-ir") || emits("asm"))) {
+    PassRunner passes(options_, "all");
+    kernels = passes.time("codegen", [&] { return compile_all(); });
+    timing_ += passes.timing();
+  }
+  if (!plans_.empty()) emit(kernels);
+  if (options_.stop_after.empty() && executable) {
+    PassRunner passes(options_, "all");
+    passes.time("link", [&] { return link(kernels), 0; });
+    timing_ += passes.timing();
+  }
+  if (options_.time_passes) emit_text(timing_, "");
+}
+
+}  // namespace
+
+const std::vector<PhaseInfo>& phases() {
+  static const std::vector<PhaseInfo> kPhases = {
+      {"import", "the ONNX graph with static shapes"},
+      {"autodiff", "gradients and the optimizer's update"},
+      {"optimize", "rewritten, compositions opened"},
+      {"fuse", "kernels formed"},
+      {"plan", "buffers, tasks and schedule decided"},
+      {"codegen", "kernels compiled"},
+  };
+  return kPhases;
+}
+
+void compile(const Options& options, Diagnostics& diagnostics) {
+  Compilation(options, diagnostics).run();
+}
+
+}  // namespace sgtc
