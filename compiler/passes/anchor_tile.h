@@ -1,6 +1,7 @@
 // How anchors that end in a tile visitor walk their result.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "ir/graph.h"
@@ -15,8 +16,6 @@ struct AnchorTile {
 };
 
 /// Nothing for anchors that write their results themselves and have no epilogue.
-/// matmul [.., M, N]: batch .., row M, column N. Convolutions and their input gradient
-/// [N, C, spatial]: batch N, row C. Weight gradient [O, C/g, kernel]: no batch, row O.
-std::optional<AnchorTile> anchor_tile(Op op, size_t result_rank);
+std::optional<AnchorTile> anchor_tile(const Graph& graph, const Node& anchor);
 
 }  // namespace sgtc

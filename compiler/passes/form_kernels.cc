@@ -72,7 +72,7 @@ void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
   spec.anchor = anchor.op;
   spec.kind = name_of(anchor.op);
   spec.attributes = anchor.attributes;
-  bool has_tile = anchor_tile(anchor.op, graph.shape(anchor.results[0]).size()).has_value();
+  bool has_tile = anchor_tile(graph, anchor).has_value();
   for (ValueId operand : anchor.operands) {
     spec.operand_types.push_back(graph.type(operand));
     spec.operand_arguments.push_back(ensure_argument(spec, operand, AccessMode::kRead));
@@ -109,8 +109,7 @@ void append_text(std::ostream& out, const Attributes& attributes) {
 // Everything that decides the code and nothing else.
 std::string code_text(const KernelSpec& spec) {
   std::ostringstream out;
-  out << spec.kind << " checked " << spec.checked_node << " workspace " << spec.workspace_bytes
-      << " blocks " << spec.blocks << "\n";
+  out << spec.kind << " checked " << spec.checked_node << " blocks " << spec.blocks << "\n";
   append_text(out, spec.attributes);
   auto append_types = [&](const std::vector<TensorType>& types,
                           const std::vector<int32_t>& arguments) {
@@ -156,19 +155,14 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
     set_nest(graph, group, spec);
     spec.blocks = block_grid(spec.nest).blocks();
   } else {
-    const Node& anchor = graph.node(group.anchor);
-    bool has_tile = anchor_tile(anchor.op, graph.shape(anchor.results[0]).size()).has_value();
-    if (has_tile) set_nest(graph, group, spec);
+    if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, spec);
     set_anchor(graph, group, spec);
-    spec.blocks = anchor_blocks(spec);
-    spec.workspace_bytes = anchor_workspace_bytes(spec);
+    AnchorGeometry geometry =
+        anchor_geometry(spec.anchor, spec.attributes, spec.operand_types, spec.result_types);
+    spec.blocks = geometry.blocks;
   }
   set_aliases(spec);
   set_status(graph, group, first_checked, spec);
-  if (spec.workspace_bytes > 0) {
-    spec.arguments.push_back(
-        {KernelArgument::Kind::kWorkspace, kNone, AccessMode::kUpdate, kNone});
-  }
   spec.symbol = "k_" + spec.kind + "_" + sha256_hex(code_text(spec)).substr(0, 16);
   collect_sources(graph, group, spec);
   return spec;

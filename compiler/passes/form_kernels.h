@@ -13,7 +13,7 @@ std::vector<NodeId> checked_nodes(const Graph& graph);
 
 /// The kernel of a group that is not a view. Arguments: those of the nest (in the order in which
 /// its loads and stores name them), then the anchor's operands and results that the nest does not
-/// touch, then the status block if an index is checked, then the workspace if there is one.
+/// touch, then the status block if an index is checked. No kernel needs a workspace argument.
 ///
 /// `value` of an argument: what is read as seen from outside the group, or the result that is
 /// written. An accumulator is one argument with mode kUpdate whose value is operand 0 of its first

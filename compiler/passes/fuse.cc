@@ -74,8 +74,8 @@ class Fuser {
   }
 
   bool has_tile(const Group& group) const {
-    const Node& anchor = groups_.graph().node(group.anchor);
-    return anchor_tile(anchor.op, groups_.graph().shape(anchor.results[0]).size()).has_value();
+    const Graph& graph = groups_.graph();
+    return anchor_tile(graph, graph.node(group.anchor)).has_value();
   }
 
   bool try_merge(GroupId a, GroupId b) {

@@ -25,7 +25,7 @@ std::optional<LoopNest> group_nest(const Graph& graph, const Group& group) {
   if (has_reduction(graph, request.nodes)) return std::nullopt;
   const Node& anchor = graph.node(group.anchor);
   request.given = anchor.results[0];
-  AnchorTile tile = *anchor_tile(anchor.op, graph.shape(request.given).size());
+  AnchorTile tile = *anchor_tile(graph, anchor);
   request.batch_dimensions = tile.batch_dimensions;
   request.row_dimensions = tile.row_dimensions;
   return build_loop_nest(graph, request);
