@@ -146,8 +146,7 @@ void Literal::set_double(int64_t index, double value) {
     case DType::kFloat64:
       return store(at, value);
     default:
-      return with_integer_type(dtype_,
-                               [&](auto type) { store(at, saturate<decltype(type)>(value)); });
+      return set_int(index, saturate_to(dtype_, value));
   }
 }
 
@@ -160,6 +159,11 @@ void Literal::set_int(int64_t index, int64_t value) {
   if (dtype_ == DType::kBool) return store<uint8_t>(at, value != 0 ? 1 : 0);
   with_integer_type(dtype_,
                     [&](auto type) { store(at, static_cast<decltype(type)>(value)); });
+}
+
+int64_t saturate_to(DType dtype, double value) {
+  return with_integer_type(
+      dtype, [&](auto type) { return static_cast<int64_t>(saturate<decltype(type)>(value)); });
 }
 
 LiteralPtr make_literal(DType dtype, const Shape& shape, std::span<const double> values) {

@@ -61,10 +61,10 @@ enum class Op : uint8_t {
   kAdd,
   kSub,
   kMul,
-  kDiv,           // integers: truncates towards zero
+  kDiv,           // integers: truncates towards zero; by zero gives 0
   kPow,           // the exponent may have another dtype; the result has the base's
-  kMod,           // sign of the divisor
-  kFmod,          // sign of the dividend
+  kMod,           // sign of the divisor; integers: by zero gives 0
+  kFmod,          // sign of the dividend; integers: by zero gives 0
   kMax,           // NaN if either is
   kMin,
   kEqual,         // comparisons -> bool
@@ -79,8 +79,8 @@ enum class Op : uint8_t {
   kBitAnd,        // integers
   kBitOr,
   kBitXor,
-  kShiftLeft,
-  kShiftRight,
+  kShiftLeft,     // amounts outside the width give 0
+  kShiftRight,    // arithmetic for signed types
   // Elementwise, three operands.
   kWhere,         // (bool condition, a, b); the gradient of the branch not taken is exactly 0
   // Movement of elements.
@@ -105,18 +105,21 @@ enum class Op : uint8_t {
   kReduceMax,
   kReduceMin,
   kReduceProd,
-  kArgMax,        // axis= select_last=: -> i64, size 1 along axis
-  kArgMin,
+  kArgMax,        // axis= select_last=: -> i64, size 1 along axis; NaN beats every number
+  kArgMin,        // the same
   kCumSum,        // axis= exclusive= reverse=
-  kTopK,          // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index
+  kTopK,          // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index; NaN is the
+                  //   greatest
   // Contractions.
   kMatMul,        // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
   kConv,          // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
   kConvInputGrad, // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose
   kConvWeightGrad,// (x, dy), the same and kernel= spatial sizes: dw
-  kMaxPool,       // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum
+  kMaxPool,       // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum,
+                  //   NaN is the greatest; a window in padding alone gives the lowest value
   kMaxPoolGrad,   // (x, y, dy), the same
-  kAveragePool,   // (x), kernel= strides= pads= dilations= output= count_include_pad=
+  kAveragePool,   // (x), kernel= strides= pads= dilations= output= count_include_pad=:
+                  //   positions beyond the padding never count; a window over nothing gives 0
   kAveragePoolGrad,  // (dy), the same and input= spatial sizes
   // Compositions kept whole until gradients exist; `expand_compositions` then opens them.
   kSoftmax,       // axis=
