@@ -70,4 +70,12 @@ function(sgtc_add_kernels)
   set_target_properties(sgtc_kernels_cpu PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(sgtc_kernels_cpu INTERFACE "${CMAKE_SOURCE_DIR}/kernels"
                                                         "${CMAKE_SOURCE_DIR}/kernels/include")
+  # Shared by the kernels, the compiler (the constants of a kernel) and the interpreter.
+  target_include_directories(sgtc_kernels_blob PUBLIC "${CMAKE_SOURCE_DIR}/kernels/include")
+  file(GLOB benchmarks CONFIGURE_DEPENDS "kernels/*/*_bench.cc")
+  foreach(source IN LISTS benchmarks)
+    cmake_path(GET source STEM name)
+    add_executable(${name} EXCLUDE_FROM_ALL "${source}")
+    target_link_libraries(${name} PRIVATE sgtc_kernels_cpu sgtc_options)
+  endforeach()
 endfunction()

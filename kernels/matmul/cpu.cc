@@ -1,0 +1,141 @@
+// Batched matrix products. result[batch, row, column] = sum over depth in order.
+#include "element.h"
+#include "shapes.h"
+#include "tile_product.h"
+#include "tile_store.h"
+
+SGTC_KERNELS_BEGIN
+
+namespace sgtc::kernels {
+namespace {
+
+/// The block of a tile: where it begins, and the operands of its batch.
+template <typename T>
+struct Block {
+  int64_t batch, row, column;
+  const T* a;
+  const T* b;
+};
+
+template <typename T>
+SGTC_INLINE Block<T> block_at(const MatmulShape& s, void* const* tensors, int64_t index) {
+  const int64_t column_blocks = ceil_divide(s.columns, s.block_columns);
+  const int64_t row_blocks = ceil_divide(s.rows, s.block_rows);
+  Block<T> block;
+  block.column = index % column_blocks * s.block_columns;
+  block.row = index / column_blocks % row_blocks * s.block_rows;
+  block.batch = index / column_blocks / row_blocks;
+  block.a = static_cast<const T*>(tensors[0]);
+  block.b = static_cast<const T*>(tensors[1]);
+  int64_t rest = block.batch;
+  for (int64_t d = s.batch_rank - 1; d >= 0; --d) {
+    block.a += rest % s.batch[d] * s.a_batch_strides[d];
+    block.b += rest % s.batch[d] * s.b_batch_strides[d];
+    rest /= s.batch[d];
+  }
+  return block;
+}
+
+SGTC_INLINE bool is_empty(const MatmulShape& s) {
+  bool empty = s.rows == 0 || s.columns == 0;
+  for (int64_t d = 0; d < s.batch_rank; ++d) empty = empty || s.batch[d] == 0;
+  return empty;
+}
+
+template <typename Tile, int64_t MaxRows, int64_t MaxDepth, typename T>
+SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* const* tensors,
+                                const Block<T>& block) {
+  using E = typename Tile::E;
+  const int64_t rows = minimum(s.block_rows, s.rows - block.row);
+  const int64_t columns = minimum(s.block_columns, s.columns - block.column);
+  const T* a = block.a + block.row * s.a_row_stride;
+  const T* b = block.b + block.column * s.b_column_stride;
+  const auto pack_a = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
+    const auto get = [&](int64_t row, int64_t k) __attribute__((always_inline)) {
+      return static_cast<E>(widened(a[row * s.a_row_stride + (begin + k) * s.a_depth_stride]));
+    };
+    if (s.a_depth_stride == 1) {
+      pack_lines<Tile::kRows>(to, rows, depth, get);
+    } else {
+      pack_across<Tile::kRows>(to, rows, depth, get);
+    }
+  };
+  const auto pack_b = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
+    const auto get = [&](int64_t column, int64_t k) __attribute__((always_inline)) {
+      return static_cast<E>(
+          widened(b[column * s.b_column_stride + (begin + k) * s.b_depth_stride]));
+    };
+    if (s.b_column_stride == 1) {
+      pack_across<Tile::kColumns>(to, columns, depth, get);
+    } else {
+      pack_lines<Tile::kColumns>(to, columns, depth, get);
+    }
+  };
+  const auto visit = [&](int64_t row, int64_t column, typename Tile::V values, int64_t lanes)
+                         __attribute__((always_inline)) {
+    store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch,
+                 block.row + row, block.column + column, values, lanes);
+  };
+  multiply_tile<Tile, MaxRows, kMaxBlockColumns, MaxDepth>(rows, columns, s.depth, pack_a, pack_b,
+                                                           visit);
+}
+
+template <typename T>
+SGTC_INLINE void multiply(const MatmulShape* shape, void* const* args, void* const* tensors,
+                          int64_t begin, int64_t end) {
+  const MatmulShape& s = *shape;
+  if (is_empty(s)) return;
+  for (int64_t index = begin; index < end; ++index) {
+    const Block<T> block = block_at<T>(s, tensors, index);
+    if constexpr (__is_same(T, double)) {
+      multiply_block<DoubleTile, kMaxBlockRows, 128>(s, args, tensors, block);
+    } else if (s.wide_vectors != 0) {
+      multiply_block<WideTile, kMaxBlockRows, 256>(s, args, tensors, block);
+    } else {
+      multiply_block<NarrowTile, kMaxBlockRows, 256>(s, args, tensors, block);
+    }
+  }
+}
+
+/// Integers wrap; rows of the result are accumulated in place, without tiles.
+template <typename T>
+SGTC_INLINE void multiply_integers(const MatmulShape* shape, void* const* tensors, int64_t begin,
+                                   int64_t end) {
+  const MatmulShape& s = *shape;
+  if (is_empty(s)) return;
+  for (int64_t index = begin; index < end; ++index) {
+    const Block<T> block = block_at<T>(s, tensors, index);
+    const int64_t row_end = minimum(s.rows, block.row + s.block_rows);
+    const int64_t columns = minimum(s.block_columns, s.columns - block.column);
+    for (int64_t row = block.row; row < row_end; ++row) {
+      T* to = static_cast<T*>(tensors[2]) + (block.batch * s.rows + row) * s.columns + block.column;
+      for (int64_t i = 0; i < columns; ++i) to[i] = 0;
+      for (int64_t k = 0; k < s.depth; ++k) {
+        const T factor = block.a[row * s.a_row_stride + k * s.a_depth_stride];
+        const T* line = block.b + k * s.b_depth_stride + block.column * s.b_column_stride;
+        for (int64_t i = 0; i < columns; ++i) {
+          to[i] = add_elements(to[i], multiply_elements(factor, line[i * s.b_column_stride]));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sgtc::kernels
+
+#define SGTC_MATMUL(name, type)                                                                  \
+  SGTC_EXPORT void sgtc_matmul_##name(const sgtc::kernels::MatmulShape* shape, void* const* args, \
+                                      void* const* tensors, int64_t begin, int64_t end) {        \
+    sgtc::kernels::multiply<type>(shape, args, tensors, begin, end);                             \
+  }
+SGTC_FOR_EACH_FLOAT(SGTC_MATMUL)
+
+#define SGTC_MATMUL_INTEGER(name, type)                                                          \
+  SGTC_EXPORT void sgtc_matmul_##name(const sgtc::kernels::MatmulShape* shape, void* const*,     \
+                                      void* const* tensors, int64_t begin, int64_t end) {        \
+    sgtc::kernels::multiply_integers<type>(shape, tensors, begin, end);                          \
+  }
+SGTC_FOR_EACH_INTEGER(SGTC_MATMUL_INTEGER)
+
+SGTC_KERNELS_END
