@@ -15,6 +15,7 @@
 //   of the time for large products.
 #pragma once
 
+#include "transpose.h"
 #include "vector.h"
 
 SGTC_KERNELS_BEGIN
@@ -110,23 +111,35 @@ SGTC_INLINE void pack_lines(E* to, int64_t count, int64_t depth, Get get) {
   }
 }
 
-/// The same, when neighbouring lines lie next to each other in memory.
+/// The same for lines of floats that are contiguous along the depth, `stride` apart.
+template <int64_t Width>
+SGTC_INLINE void pack_contiguous_lines(float* to, const float* from, int64_t stride, int64_t count,
+                                       int64_t depth) {
+  const int64_t whole = count / Width * Width;
+  for (int64_t line = 0; line < whole; line += Width) {
+    pack_panel<Width>(to + line * depth, from + line * stride, stride, depth);
+  }
+  const float* rest = from + whole * stride;
+  pack_lines<Width>(to + whole * depth, count - whole, depth,
+                    [=](int64_t line, int64_t k) __attribute__((always_inline)) {
+                      return rest[line * stride + k];
+                    });
+}
+
+/// The same, when neighbouring lines lie next to each other in memory: whole rows are read at once,
+/// because a short read from each of many pages is what the hardware prefetches least.
 template <int64_t Width, typename E, typename Get>
 SGTC_INLINE void pack_across(E* to, int64_t count, int64_t depth, Get get) {
-  for (int64_t line = 0; line < count; line += Width) {
-    const int64_t lines = minimum(Width, count - line);
-    if (lines == Width) {
-      for (int64_t k = 0; k < depth; ++k) {
-#pragma clang loop vectorize(enable)
-        for (int64_t i = 0; i < Width; ++i) to[k * Width + i] = get(line + i, k);
-      }
-    } else {
-      for (int64_t k = 0; k < depth; ++k) {
-        for (int64_t i = 0; i < lines; ++i) to[k * Width + i] = get(line + i, k);
-        for (int64_t i = lines; i < Width; ++i) to[k * Width + i] = 0;
-      }
+  const int64_t whole = count / Width * Width;
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t line = 0; line < whole; line += Width) {
+#pragma clang loop vectorize(enable) unroll(full)
+      for (int64_t i = 0; i < Width; ++i) to[line * depth + k * Width + i] = get(line + i, k);
     }
-    to += Width * depth;
+    if (whole == count) continue;
+    for (int64_t i = 0; i < Width; ++i) {
+      to[whole * depth + k * Width + i] = whole + i < count ? get(whole + i, k) : E{};
+    }
   }
 }
 

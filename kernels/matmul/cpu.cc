@@ -42,6 +42,26 @@ SGTC_INLINE bool is_empty(const MatmulShape& s) {
   return empty;
 }
 
+/// Packs `count` rows of A or columns of B.
+template <int64_t Width, typename E, typename T>
+SGTC_INLINE void pack_operand(E* to, const T* from, int64_t line_stride, int64_t depth_stride,
+                              int64_t count, int64_t depth) {
+  const auto get = [=](int64_t line, int64_t k) __attribute__((always_inline)) {
+    return static_cast<E>(widened(from[line * line_stride + k * depth_stride]));
+  };
+  if (line_stride == 1) {
+    pack_across<Width>(to, count, depth, [=](int64_t line, int64_t k) __attribute__((always_inline)) {
+      return static_cast<E>(widened(from[line + k * depth_stride]));
+    });
+  } else if (depth_stride != 1) {
+    pack_lines<Width>(to, count, depth, get);
+  } else if constexpr (__is_same(T, float)) {
+    pack_contiguous_lines<Width>(to, from, line_stride, count, depth);
+  } else {
+    pack_lines<Width>(to, count, depth, get);
+  }
+}
+
 template <typename Tile, int64_t MaxRows, int64_t MaxDepth, typename T>
 SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* const* tensors,
                                 const Block<T>& block) {
@@ -51,25 +71,12 @@ SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* c
   const T* a = block.a + block.row * s.a_row_stride;
   const T* b = block.b + block.column * s.b_column_stride;
   const auto pack_a = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
-    const auto get = [&](int64_t row, int64_t k) __attribute__((always_inline)) {
-      return static_cast<E>(widened(a[row * s.a_row_stride + (begin + k) * s.a_depth_stride]));
-    };
-    if (s.a_depth_stride == 1) {
-      pack_lines<Tile::kRows>(to, rows, depth, get);
-    } else {
-      pack_across<Tile::kRows>(to, rows, depth, get);
-    }
+    pack_operand<Tile::kRows>(to, a + begin * s.a_depth_stride, s.a_row_stride, s.a_depth_stride,
+                              rows, depth);
   };
   const auto pack_b = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
-    const auto get = [&](int64_t column, int64_t k) __attribute__((always_inline)) {
-      return static_cast<E>(
-          widened(b[column * s.b_column_stride + (begin + k) * s.b_depth_stride]));
-    };
-    if (s.b_column_stride == 1) {
-      pack_across<Tile::kColumns>(to, columns, depth, get);
-    } else {
-      pack_lines<Tile::kColumns>(to, columns, depth, get);
-    }
+    pack_operand<Tile::kColumns>(to, b + begin * s.b_depth_stride, s.b_column_stride,
+                                 s.b_depth_stride, columns, depth);
   };
   const auto visit = [&](int64_t row, int64_t column, typename Tile::V values, int64_t lanes)
                          __attribute__((always_inline)) {
