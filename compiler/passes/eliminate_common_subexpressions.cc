@@ -1,0 +1,73 @@
+#include "passes/eliminate_common_subexpressions.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "ir/clone.h"
+
+namespace sgtc {
+namespace {
+
+constexpr size_t kMostConstantBytes = 4096;
+
+using NodeKey =
+    std::tuple<Op, Phase, std::vector<ValueId>, std::map<std::string, Attribute>>;
+using ConstantKey = std::tuple<DType, Shape, std::string>;
+
+ConstantKey key_of(const Literal& literal) {
+  const auto bytes = literal.bytes();
+  return {literal.dtype(), literal.shape(),
+          std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
+}
+
+void merge_constants(const Graph& graph, Cloner& cloner) {
+  std::map<ConstantKey, ValueId> first;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kConstant) continue;
+    if (value.literal->bytes().size() > kMostConstantBytes) continue;
+    cloner.replace(id, first.emplace(key_of(*value.literal), cloner[id]).first->second);
+  }
+}
+
+void add_sources(Node& node, const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    if (std::find(node.sources.begin(), node.sources.end(), source) == node.sources.end()) {
+      node.sources.push_back(source);
+    }
+  }
+}
+
+}  // namespace
+
+Graph eliminate_common_subexpressions(const Graph& graph) {
+  Cloner cloner(graph);
+  merge_constants(graph, cloner);
+  std::map<NodeKey, NodeId> first;  // index in the target
+  for (const Node& node : graph.nodes) {
+    const OpKind kind = info(node.op).kind;
+    if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch) {
+      cloner.clone(node);
+      continue;
+    }
+    std::vector<ValueId> operands;
+    for (const ValueId operand : node.operands) operands.push_back(cloner[operand]);
+    const auto next = static_cast<NodeId>(cloner.target().nodes.size());
+    const auto [entry, is_new] = first.emplace(
+        NodeKey{node.op, node.phase, std::move(operands), node.attributes.map()}, next);
+    if (is_new) {
+      cloner.clone(node);
+      continue;
+    }
+    Node& kept = cloner.target().nodes[static_cast<size_t>(entry->second)];
+    add_sources(kept, node.sources);
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      cloner.replace(node.results[i], kept.results[i]);
+    }
+  }
+  return cloner.finish();
+}
+
+}  // namespace sgtc
