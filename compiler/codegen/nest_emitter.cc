@@ -1,0 +1,391 @@
+#include "codegen/nest_emitter.h"
+
+#include <algorithm>
+#include <string>
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "codegen/control_flow.h"
+#include "codegen/emit_compute.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+
+
+NestEmitter::NestEmitter(llvm::IRBuilder<>& builder, const KernelSpec& spec,
+                         KernelParameters parameters)
+    : builder_(builder),
+      lanes_(builder),
+      spec_(spec),
+      nest_(spec.nest),
+      micro_batch_(parameters.micro_batch),
+      values_(spec.nest.expressions.size(), nullptr) {
+  llvm::Type* pointer = builder_.getPtrTy();
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    IrValue* at = builder_.CreateConstGEP1_64(pointer, parameters.arguments, i);
+    llvm::LoadInst* load = builder_.CreateLoad(pointer, at);
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                      llvm::MDNode::get(builder_.getContext(), {}));
+    pointers_.push_back(load);
+  }
+  find_lane_dependences();
+}
+
+// ---- Indices
+
+bool NestEmitter::depends_on_lane(const AffineIndex& index) const {
+  for (size_t i = static_cast<size_t>(nest_.vector_begin); i < index.coefficients.size(); ++i) {
+    if (index.coefficients[i] != 0) return true;
+  }
+  return std::any_of(index.computed.begin(), index.computed.end(), [&](const auto& term) {
+    return varies_[static_cast<size_t>(term.expression)];
+  });
+}
+
+void NestEmitter::find_lane_dependences() {
+  for (const Expression& expression : nest_.expressions) {
+    bool varies = expression.kind == Expression::Kind::kGiven || depends_on_lane(expression.index);
+    for (const Guard& guard : expression.guards) varies = varies || depends_on_lane(guard.index);
+    for (ExpressionId operand : expression.operands) {
+      varies = varies || varies_[static_cast<size_t>(operand)];
+    }
+    bool joins_lanes = expression.kind == Expression::Kind::kReduce &&
+                       nest_.order == ReductionOrder::kLanes;
+    varies_.push_back(varies && !joins_lanes);
+  }
+}
+
+IrValue* NestEmitter::scaled(IrValue* value, int64_t factor) {
+  if (factor == 1) return value;
+  IrValue* by = i64(factor);
+  return builder_.CreateMul(value, value->getType()->isVectorTy() ? lanes_.splat(by) : by);
+}
+
+IrValue* NestEmitter::sum(IrValue* a, IrValue* b) {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  return builder_.CreateAdd(a, b);
+}
+
+NestEmitter::LaneIndex NestEmitter::lane_index(const AffineIndex& index) {
+  LaneIndex result;
+  result.base = i64(index.constant);
+  for (size_t i = 0; i < static_cast<size_t>(nest_.vector_begin); ++i) {
+    if (i >= index.coefficients.size() || index.coefficients[i] == 0) continue;
+    result.base = sum(result.base, scaled(position.coordinates[i], index.coefficients[i]));
+  }
+  add_vector_atoms(index, result);
+  add_computed(index, result);
+  return result;
+}
+
+// The atoms of the vector axis advance together. Their part is a stride if the index is linear over
+// the flattened axis, or if 16 lanes never leave the innermost atom; else each lane takes its
+// position apart.
+void NestEmitter::add_vector_atoms(const AffineIndex& index, LaneIndex& result) {
+  size_t begin = static_cast<size_t>(nest_.vector_begin);
+  size_t end = nest_.atoms.size();
+  if (begin == end || index.coefficients.empty()) return;
+  int64_t innermost = index.coefficients[end - 1];
+  int64_t extent = 1;
+  bool linear = true;
+  for (size_t i = end; i-- > begin;) {
+    linear = linear && index.coefficients[i] == innermost * extent;
+    extent *= nest_.atoms[i].extent;
+  }
+  if (linear) {
+    if (innermost != 0) result.base = sum(result.base, scaled(position.vector_base, innermost));
+    result.stride = innermost;
+    return;
+  }
+  bool aligned = nest_.atoms[end - 1].extent % kLanes == 0;
+  if (aligned) result.stride = innermost;
+  int64_t inner = 1;
+  for (size_t i = end; i-- > begin;) {
+    int64_t coefficient = index.coefficients[i];
+    if (coefficient != 0 && aligned) {
+      IrValue* coordinate = builder_.CreateUDiv(position.vector_base, i64(inner));
+      if (i > begin) coordinate = builder_.CreateURem(coordinate, i64(nest_.atoms[i].extent));
+      result.base = sum(result.base, scaled(coordinate, coefficient));
+    } else if (coefficient != 0) {
+      result.offsets = sum(result.offsets, scaled(lane_coordinate(i), coefficient));
+    }
+    inner *= nest_.atoms[i].extent;
+  }
+}
+
+// Divides in 32 bits where the axis allows it: vectors of 64 bits have no division by constants.
+IrValue* NestEmitter::lane_coordinate(size_t atom) {
+  int64_t inner = 1;
+  int64_t whole = 1;
+  for (size_t i = nest_.atoms.size(); i-- > static_cast<size_t>(nest_.vector_begin);) {
+    if (i > atom) inner *= nest_.atoms[i].extent;
+    whole *= nest_.atoms[i].extent;
+  }
+  IrValue* at = builder_.CreateAdd(lanes_.splat(position.vector_base), lanes_.numbers());
+  llvm::Type* type = whole < INT32_MAX - kLanes ? builder_.getInt32Ty() : builder_.getInt64Ty();
+  auto number = [&](int64_t n) {
+    return lanes_.splat(llvm::ConstantInt::get(type, static_cast<uint64_t>(n)));
+  };
+  at = builder_.CreateTrunc(at, llvm::FixedVectorType::get(type, kLanes));
+  at = builder_.CreateUDiv(at, number(inner));
+  at = builder_.CreateURem(at, number(nest_.atoms[atom].extent));
+  return builder_.CreateZExt(at, lanes_.type(DType::kInt64));
+}
+
+void NestEmitter::add_computed(const AffineIndex& index, LaneIndex& result) {
+  for (const AffineIndex::Computed& term : index.computed) {
+    IrValue* lanes = value(term.expression);
+    if (varies_[static_cast<size_t>(term.expression)]) {
+      result.offsets = sum(result.offsets, scaled(lanes, term.coefficient));
+    } else {
+      IrValue* scalar = builder_.CreateExtractElement(lanes, uint64_t{0});
+      result.base = sum(result.base, scaled(scalar, term.coefficient));
+    }
+  }
+}
+
+IrValue* NestEmitter::per_lane(const LaneIndex& index) {
+  IrValue* lanes = lanes_.splat(index.base);
+  if (index.stride != 0) lanes = sum(lanes, scaled(lanes_.numbers(), index.stride));
+  return sum(lanes, index.offsets);
+}
+
+IrValue* NestEmitter::guard_mask(const std::vector<Guard>& guards) {
+  IrValue* mask = nullptr;
+  for (const Guard& guard : guards) {
+    LaneIndex index = lane_index(guard.index);
+    bool uniform = index.is_uniform();
+    IrValue* at = uniform ? index.base : per_lane(index);
+    auto bound = [&](int64_t n) { return uniform ? i64(n) : lanes_.splat(i64(n)); };
+    IrValue* holds = builder_.CreateAnd(builder_.CreateICmpSGE(at, bound(guard.low)),
+                                      builder_.CreateICmpSLT(at, bound(guard.high)));
+    mask = both(mask, uniform ? lanes_.splat(holds) : holds);
+  }
+  return mask;
+}
+
+bool NestEmitter::is_uniform(const std::vector<Guard>& guards) {
+  return std::none_of(guards.begin(), guards.end(),
+                      [&](const Guard& guard) { return depends_on_lane(guard.index); });
+}
+
+IrValue* NestEmitter::both(IrValue* a, IrValue* b) {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  return builder_.CreateAnd(a, b);
+}
+
+IrValue* NestEmitter::address(int32_t argument, DType dtype, IrValue* index) {
+  return builder_.CreateGEP(lanes_.memory_type(dtype), pointers_[static_cast<size_t>(argument)],
+                            index);
+}
+
+// ---- Values
+
+IrValue* NestEmitter::value(ExpressionId id) {
+  IrValue*& kept = values_[static_cast<size_t>(id)];
+  if (kept == nullptr) {
+    IrValue* emitted = emit(id);
+    values_[static_cast<size_t>(id)] = emitted;
+    return emitted;
+  }
+  return kept;
+}
+
+void NestEmitter::forget(Level level) {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (nest_.expressions[i].level == level) values_[i] = nullptr;
+  }
+}
+
+void NestEmitter::evaluate(Level level, int32_t depth) {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Expression& expression = nest_.expressions[i];
+    if (expression.level != level || expression.depth != depth) continue;
+    if (expression.kind != Expression::Kind::kReduce) value(static_cast<ExpressionId>(i));
+  }
+}
+
+IrValue* NestEmitter::emit(ExpressionId id) {
+  const Expression& expression = nest_.expressions[static_cast<size_t>(id)];
+  switch (expression.kind) {
+    case Expression::Kind::kLoad: return load(expression);
+    case Expression::Kind::kConstant:
+      return lanes_.constant(expression.dtype, expression.real, expression.integer);
+    case Expression::Kind::kIndex:
+      return lanes_.convert(per_lane(lane_index(expression.index)), DType::kInt64,
+                            expression.dtype);
+    case Expression::Kind::kCompute: return compute(expression);
+    case Expression::Kind::kSelect:
+      return builder_.CreateSelect(guard_mask(expression.guards), value(expression.operands[0]),
+                                   value(expression.operands[1]));
+    case Expression::Kind::kChecked: return checked(expression);
+    case Expression::Kind::kRandom: return random(expression);
+    case Expression::Kind::kGiven: return lanes_.round(given, expression.dtype);
+    case Expression::Kind::kReduce: break;
+  }
+  internal_error(__FILE__, __LINE__, "a reduction is used before its sweep");
+}
+
+IrValue* NestEmitter::compute(const Expression& expression) {
+  std::vector<IrValue*> operands;
+  std::vector<DType> dtypes;
+  for (ExpressionId operand : expression.operands) {
+    operands.push_back(value(operand));
+    dtypes.push_back(nest_.expressions[static_cast<size_t>(operand)].dtype);
+  }
+  return emit_compute(builder_, expression, operands, dtypes);
+}
+
+IrValue* NestEmitter::load(const Expression& expression) {
+  LaneIndex index = lane_index(expression.index);
+  IrValue* guard = guard_mask(expression.guards);
+  if (index.is_uniform() && is_uniform(expression.guards)) {
+    return load_uniform(expression, index.base, guard);
+  }
+  guard = both(guard, position.mask);
+  if (index.stride == 1 && index.offsets == nullptr) {
+    return load_vector(expression, index.base, guard);
+  }
+  return load_scattered(expression, index, guard);
+}
+
+// One element for all lanes. Where the guard fails element 0 is read instead, and dropped.
+IrValue* NestEmitter::load_uniform(const Expression& expression, IrValue* index, IrValue* guard) {
+  if (guard != nullptr) {
+    IrValue* holds = builder_.CreateExtractElement(guard, uint64_t{0});
+    index = builder_.CreateSelect(holds, index, i64(0));
+  }
+  IrValue* element = builder_.CreateLoad(lanes_.memory_type(expression.dtype),
+                                       address(expression.argument, expression.dtype, index));
+  IrValue* lanes = lanes_.from_memory(lanes_.splat(element), expression.dtype);
+  if (guard == nullptr) return lanes;
+  return builder_.CreateSelect(guard, lanes, lanes_.zero(expression.dtype));
+}
+
+IrValue* NestEmitter::load_vector(const Expression& expression, IrValue* index, IrValue* guard) {
+  llvm::Type* type = lanes_.memory_vector(expression.dtype);
+  IrValue* from = address(expression.argument, expression.dtype, index);
+  llvm::Align align(static_cast<uint64_t>(size_of(expression.dtype)));
+  IrValue* loaded = guard == nullptr
+                      ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
+                      : builder_.CreateMaskedLoad(type, from, align, guard,
+                                                  llvm::Constant::getNullValue(type));
+  return lanes_.from_memory(loaded, expression.dtype);
+}
+
+// Lanes out of range read element 0, so that no branch is needed.
+IrValue* NestEmitter::load_scattered(const Expression& expression, const LaneIndex& index,
+                                   IrValue* guard) {
+  IrValue* at = per_lane(index);
+  if (guard != nullptr) at = builder_.CreateSelect(guard, at, lanes_.zero(DType::kInt64));
+  llvm::Type* type = lanes_.memory_vector(expression.dtype);
+  IrValue* loaded = llvm::PoisonValue::get(type);
+  for (uint64_t lane = 0; lane < kLanes; ++lane) {
+    IrValue* from = address(expression.argument, expression.dtype,
+                          builder_.CreateExtractElement(at, lane));
+    IrValue* element = builder_.CreateLoad(lanes_.memory_type(expression.dtype), from);
+    loaded = builder_.CreateInsertElement(loaded, element, lane);
+  }
+  IrValue* lanes = lanes_.from_memory(loaded, expression.dtype);
+  if (guard == nullptr) return lanes;
+  return builder_.CreateSelect(guard, lanes, lanes_.zero(expression.dtype));
+}
+
+// ---- Checked indices
+
+IrValue* NestEmitter::checked(const Expression& expression) {
+  ExpressionId operand = expression.operands[0];
+  DType from = nest_.expressions[static_cast<size_t>(operand)].dtype;
+  IrValue* raw = lanes_.convert(value(operand), from, DType::kInt64);
+  IrValue* zero = lanes_.zero(DType::kInt64);
+  IrValue* extent = lanes_.splat(i64(expression.integer));
+  IrValue* index = builder_.CreateSelect(builder_.CreateICmpSLT(raw, zero),
+                                       builder_.CreateAdd(raw, extent), raw);
+  // One unsigned comparison finds both ends.
+  IrValue* outside = builder_.CreateICmpUGE(index, extent);
+  IrValue* counts = both(guard_mask(expression.guards), position.mask);
+  IrValue* bad = counts == nullptr ? outside : builder_.CreateAnd(outside, counts);
+  report(bad, raw, expression.integer);
+  return builder_.CreateSelect(outside, zero, index);
+}
+
+// The first bad index of a run stays: {checked node, index, extent}. Threads may race; each word
+// is written whole, and any of the bad indices will do.
+void NestEmitter::report(IrValue* bad, IrValue* index, int64_t extent) {
+  IrValue* bits = builder_.CreateBitCast(bad, builder_.getInt16Ty());
+  emit_if(builder_, builder_.CreateICmpNE(bits, builder_.getInt16(0)), [&] {
+    size_t argument = 0;
+    while (spec_.arguments[argument].kind != KernelArgument::Kind::kStatus) ++argument;
+    IrValue* status = pointers_[argument];
+    IrValue* lane = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getTrue());
+    IrValue* first = builder_.CreateExtractElement(index, lane);
+    IrValue* word = builder_.CreateLoad(builder_.getInt64Ty(), status);
+    emit_if(builder_, builder_.CreateICmpEQ(word, i64(0)), [&] {
+      auto write = [&](int64_t number, IrValue* content) {
+        builder_.CreateStore(content,
+                             builder_.CreateGEP(builder_.getInt64Ty(), status, i64(number)));
+      };
+      write(1, first);
+      write(2, i64(extent));
+      write(0, i64(spec_.checked_node));
+    });
+  });
+}
+
+// ---- Random numbers
+
+// 16 consecutive elements at once; any other pattern one lane at a time.
+IrValue* NestEmitter::random(const Expression& expression) {
+  auto scalar = [&](size_t operand) {
+    return builder_.CreateExtractElement(value(expression.operands[operand]), uint64_t{0});
+  };
+  llvm::Type* type = lanes_.type(DType::kFloat32);
+  std::vector<llvm::Type*> parameters(5, builder_.getInt64Ty());
+  llvm::FunctionCallee function =
+      builder_.GetInsertBlock()->getModule()->getOrInsertFunction(
+          "sgtc_" + std::string(name_of(expression.op)) + "_v16f32",
+          llvm::FunctionType::get(type, parameters, false));
+  std::vector<IrValue*> arguments = {scalar(0), scalar(1), i64(expression.integer), micro_batch_,
+                                   nullptr};
+  LaneIndex index = lane_index(expression.index);
+  if (index.stride == 1 && index.offsets == nullptr) {
+    arguments[4] = index.base;
+    return builder_.CreateCall(function, arguments);
+  }
+  IrValue* at = per_lane(index);
+  return emit_lane_loop(builder_, builder_.getFloatTy(), [&](IrValue* lane) {
+    arguments[4] = builder_.CreateExtractElement(at, lane);
+    return builder_.CreateExtractElement(builder_.CreateCall(function, arguments), uint64_t{0});
+  });
+}
+
+// ---- Stores
+
+void NestEmitter::store(const Store& store) {
+  DType dtype = nest_.expressions[static_cast<size_t>(store.value)].dtype;
+  IrValue* lanes = lanes_.to_memory(value(store.value), dtype);
+  LaneIndex index = lane_index(store.index);
+  if (store.micro_batches > 0) {
+    IrValue* row = builder_.CreateURem(micro_batch_, i64(store.micro_batches));
+    index.base = sum(index.base, scaled(row, store.micro_batch_stride));
+  }
+  llvm::Align align(static_cast<uint64_t>(size_of(dtype)));
+  if (index.is_uniform()) {
+    builder_.CreateStore(builder_.CreateExtractElement(lanes, uint64_t{0}),
+                         address(store.argument, dtype, index.base));
+  } else if (index.stride == 1 && index.offsets == nullptr) {
+    IrValue* to = address(store.argument, dtype, index.base);
+    if (position.mask == nullptr) {
+      builder_.CreateAlignedStore(lanes, to, align);
+    } else {
+      builder_.CreateMaskedStore(lanes, to, align, position.mask);
+    }
+  } else {
+    IrValue* pointers = address(store.argument, dtype, per_lane(index));
+    builder_.CreateMaskedScatter(lanes, pointers, align, position.mask);
+  }
+}
+
+}  // namespace sgtc
