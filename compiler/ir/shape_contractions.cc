@@ -6,10 +6,10 @@ namespace {
 
 // strides, pads, dilations of a window operator, one per spatial dimension.
 struct Window {
-  const std::vector<int64_t>& kernel;
-  const std::vector<int64_t>& strides;
-  const std::vector<int64_t>& pads;
-  const std::vector<int64_t>& dilations;
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> pads;
+  std::vector<int64_t> dilations;
 };
 
 Window window_of(const Call& call, const std::vector<int64_t>& kernel) {
@@ -26,8 +26,14 @@ int64_t spatial_rank(const Call& call) {
 // Number of window positions that lie within input and padding.
 int64_t positions(const Window& window, size_t d, int64_t input) {
   const size_t spatial = window.kernel.size();
-  const int64_t extent = (window.kernel[d] - 1) * window.dilations[d] + 1;
-  const int64_t padded = input + window.pads[d] + window.pads[spatial + d];
+  int64_t extent = 0;
+  int64_t padded = 0;
+  const bool overflow =
+      __builtin_mul_overflow(window.kernel[d] - 1, window.dilations[d], &extent) ||
+      __builtin_add_overflow(extent, 1, &extent) ||
+      __builtin_add_overflow(input, window.pads[d], &padded) ||
+      __builtin_add_overflow(padded, window.pads[spatial + d], &padded);
+  if (overflow) mismatch("a window of less than 2^63 elements", to_string(window.kernel));
   if (padded < extent) {
     mismatch("a window of at most " + std::to_string(padded) + " elements in spatial dimension " +
                  std::to_string(d),
@@ -66,8 +72,10 @@ Shape pool_output(const Call& call, const Shape& input) {
   const Window window = window_of(call, call.integers("kernel", spatial, 1));
   const Shape& output = call.integers("output", spatial, 0);
   for (size_t d = 0; d < output.size(); ++d) {
-    const int64_t low = window.pads[d];
-    if (output[d] > 0 && (output[d] - 1) * window.strides[d] >= input[d] + low) {
+    int64_t last = 0;
+    const bool overflow = __builtin_mul_overflow(output[d] - 1, window.strides[d], &last) ||
+                          __builtin_sub_overflow(last, window.pads[d], &last);
+    if (output[d] > 0 && (overflow || last >= input[d])) {
       mismatch("windows that start within " + std::to_string(input[d]) +
                    " elements of spatial dimension " + std::to_string(d),
                std::to_string(output[d]) + " windows");
