@@ -86,14 +86,15 @@ void add_memory(LineBuffer& line, const StepReport& report) {
   line.add(used < 1 ? " | peak %.2f/%.1f GiB" : " | peak %.1f/%.1f GiB", used, total);
 }
 
-void write_all(int file, const char* text, size_t length) {
+bool write_all(int file, const char* text, size_t length) {
   while (length > 0) {
     const ssize_t written = write(file, text, length);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
+    if (written < 0) return false;
     text += written;
     length -= static_cast<size_t>(written);
   }
+  return true;
 }
 
 }  // namespace
@@ -157,7 +158,10 @@ void Reporter::print(const char* text) {
 }
 
 void Reporter::write_log(const char* text, int length) {
-  if (log_ >= 0) write_all(log_, text, static_cast<size_t>(length));
+  if (log_ < 0 || write_all(log_, text, static_cast<size_t>(length))) return;
+  warn(log_path_, "cannot be written: " + system_error() + "; logging ends here");
+  close(log_);
+  log_ = -1;
 }
 
 void Reporter::step(const StepReport& report) {

@@ -1,0 +1,59 @@
+// The loop over steps, with everything that happens between them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "batches.h"
+#include "checkpoint.h"
+#include "data_set.h"
+#include "evaluation.h"
+#include "learning_rate.h"
+#include "options.h"
+#include "reporter.h"
+#include "session.h"
+
+namespace sgtc::runtime {
+
+class Training {
+ public:
+  /// All must outlive this; `evaluator` may be null. Sets up states: initial values, --init, or a
+  /// checkpoint to resume from, and opens what will be written, so that mistakes show now.
+  Training(const Program& program, Session& session, const Options& options, const DataSet& data,
+           Evaluator* evaluator);
+
+  /// Runs up to --steps, then writes checkpoint and weights, and evaluates. Returns the exit code.
+  int run();
+  /// Runs one step without writing anything.
+  void dry_run();
+
+  StepControl control() const;
+
+ private:
+  void resume();
+  void check_data() const;
+  void check_outputs() const;
+  StepReport step();
+  void after_step();
+  void evaluate();
+  void write_checkpoint();
+  void write_weights() const;
+
+  Session& session_;
+  const Options& options_;
+  const DataSet& data_;
+  Evaluator* evaluator_;
+  Feeder feeder_;
+  SampleOrder order_;
+  LearningRate rate_;
+  CheckpointWriter writer_;
+  Reporter reporter_;
+  Progress progress_;
+  int64_t first_step_ = 1;
+  int64_t start_time_ = 0;     // nanoseconds
+  int64_t saved_step_ = -1;    // of the newest checkpoint in --checkpoint
+  int64_t evaluated_step_ = -1;
+  int64_t memory_total_ = 0;
+};
+
+}  // namespace sgtc::runtime
