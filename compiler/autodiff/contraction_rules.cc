@@ -25,7 +25,7 @@ ValueId fold_rows(Backward& b, ValueId x) {
 /// Whether the right operand is one matrix used by all batches of an untransposed left one: then
 /// the batches are rows, and no gradient per batch has to be stored and summed.
 bool batches_are_rows(Backward& b, bool transpose_left) {
-  const Shape& right = b.shape(b.x(1));
+  const Shape right = b.shape(b.x(1));
   const bool one_matrix = element_count({right.begin(), right.end() - 2}) == 1;
   return one_matrix && !transpose_left && b.rank(b.x(0)) > 2;
 }

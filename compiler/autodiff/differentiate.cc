@@ -69,7 +69,7 @@ class Differentiator {
     const ValueId loss = graph_.outputs[0].value;
     graph_.context() = {Phase::kBackward, 0, {}};
     Expressions e(graph_);
-    const ValueId one = e.broadcast(e.constant(graph_.dtype(loss), 1), graph_.shape(loss));
+    const ValueId one = e.broadcast(e.constant(e.dtype(loss), 1), e.shape(loss));
     if (is_parameter(graph_.value(loss))) {
       contributions(loss).push_back(finished_use(loss, one, 0));
     } else {

@@ -19,10 +19,11 @@ class Expressions {
   explicit Expressions(Graph& graph) : graph_(graph) {}
 
   Graph& graph() const { return graph_; }
-  const Shape& shape(ValueId x) const { return graph_.shape(x); }
+  /// By value: appending to the graph moves its values.
+  Shape shape(ValueId x) const { return graph_.shape(x); }
   DType dtype(ValueId x) const { return graph_.dtype(x); }
   int64_t rank(ValueId x) const { return static_cast<int64_t>(graph_.shape(x).size()); }
-  int64_t size(ValueId x, int64_t axis) const { return shape(x)[static_cast<size_t>(axis)]; }
+  int64_t size(ValueId x, int64_t axis) const { return graph_.shape(x)[static_cast<size_t>(axis)]; }
 
   ValueId apply(Op op, std::vector<ValueId> operands, Attributes attributes = {}) {
     return graph_.add(op, std::move(operands), std::move(attributes));

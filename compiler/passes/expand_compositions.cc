@@ -74,8 +74,8 @@ void expand_normalize(Expander& e) {
 class AttentionShapes {
  public:
   AttentionShapes(Expander& e, size_t mask) : e_(e), mask_(mask) {
-    const Shape& q = e.shape(e.operand(0));
-    const Shape& k = e.shape(e.operand(1));
+    const Shape q = e.shape(e.operand(0));
+    const Shape k = e.shape(e.operand(1));
     scores_ = {q[0], q[1], q[2], k[2]};
     groups_ = k[1];
   }
@@ -122,7 +122,7 @@ void expand_attention(Expander& e) {
   const ValueId output = shapes.product(shapes.grouped(weights), false, e.x(2), false);
   e.give(0, shapes.by_head(output));
   const ValueId log_sum_exp = e.add(highest, e.apply(Op::kLog, {sum}));
-  const Shape& q = e.shape(e.operand(0));
+  const Shape q = e.shape(e.operand(0));
   e.give(1, e.reshape(log_sum_exp, {q[0], q[1], q[2]}), e.dtype(log_sum_exp));
 }
 
