@@ -1,0 +1,54 @@
+// From an ONNX model to the forward Graph.
+//
+// Each node that the loss or another output needs is lowered by a rule (lowering.h) to Graph
+// operators, in the file's order, with known shapes. Functions of the model, and operators that
+// ONNX defines by a function body and that have no rule, are opened in place. Constants fold at
+// once, so that what exporters write to compute shapes disappears.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "import/model.h"
+#include "ir/graph.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+
+struct ImportOptions {
+  /// Sizes of symbolic dimensions; one without a name is called "<input>_dim<k>".
+  std::map<std::string, int64_t> dims;
+  /// Which output is the loss; empty: the only scalar float output.
+  std::string loss;
+  /// Shell-style patterns over names of initializers. With `train` given, only what it matches is
+  /// trained; `freeze` wins over it.
+  std::vector<std::string> train, freeze;
+  /// Off: Dropout passes through and BatchNormalization uses its running statistics; a loss is not
+  /// required.
+  bool training = true;
+  /// Micro-batches of one step of one replica, which BatchNormalization's statistics depend on.
+  int64_t micro_batches = 1;
+  /// Further values of the file to append to the outputs, of any dtype.
+  std::vector<std::string> extra_outputs;
+};
+
+/// The forward part of `model` in logical form.
+///
+/// - feeds: the inputs that are not initializers, in the file's order.
+/// - states: the float initializers in use, with their file's contents: `parameter` when they are
+///   trained, `statistic` for BatchNorm's running mean and variance, `frozen` otherwise.
+/// - outputs: the loss, as a scalar, then the other float outputs in the file's order, then
+///   `extra_outputs`; each under its name in the file. Without a loss all outputs, in order.
+/// - updates: BatchNorm's statistics after the step, in nodes of the update phase.
+///
+/// Which initializers are trained: the float tensors with a differentiable path to the loss, minus
+/// statistics; exactly the keys of update_binding when the file has training information with
+/// such; and for files of PyTorch's exporter, which records them, only what was a parameter.
+///
+/// All errors that can be found are collected in `diagnostics`, then Error is thrown. Outputs that
+/// are not the loss and need unsupported operators are left out with a warning.
+Graph import_graph(const OnnxModel& model, const ImportOptions& options, Diagnostics& diagnostics);
+
+}  // namespace sgtc

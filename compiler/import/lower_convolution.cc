@@ -1,0 +1,82 @@
+// Convolutions and their transposes.
+#include "import/window.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+ValueId add_channel_bias(Lowering& n, ValueId y, int index) {
+  if (!n.has_input(index)) return y;
+  const ValueId bias = n.input(index);
+  const int64_t channels = n.shape(y)[1];
+  if (n.shape(bias) != Shape{channels}) {
+    throw Error("bias: expected shape [" + std::to_string(channels) + "], found " +
+                to_string(n.shape(bias)));
+  }
+  Shape shape(n.shape(y).size(), 1);
+  shape[1] = channels;
+  return n.add(y, n.reshape(bias, shape));
+}
+
+Attributes convolution_attributes(const Window& window, int64_t groups) {
+  return {{"strides", window.strides},
+          {"pads", window.pads},
+          {"dilations", window.dilations},
+          {"groups", groups}};
+}
+
+ValueIds lower_conv(Lowering& n) {
+  const ValueId x = n.input(0), w = n.input(1);
+  const Window window = window_of(n, spatial_sizes(n.shape(w)), spatial_sizes(n.shape(x)));
+  const ValueId y =
+      n.add(Op::kConv, {x, w}, convolution_attributes(window, n.integer("group", 1)));
+  return {add_channel_bias(n, y, 2)};
+}
+
+// Output sizes of a transposed convolution; settles the pads that auto_pad or output_shape ask for.
+Shape transposed_output(Lowering& n, Window& window, const Shape& input) {
+  const std::string mode = n.text("auto_pad", "NOTSET");
+  const std::vector<int64_t> extra =
+      n.integers("output_padding", std::vector<int64_t>(input.size(), 0));
+  std::vector<int64_t> wanted = n.integers("output_shape");
+  if (wanted.size() == input.size() + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (extra.size() != input.size() || (!wanted.empty() && wanted.size() != input.size())) {
+    throw Error("output_padding and output_shape: expected " + std::to_string(input.size()) +
+                " values");
+  }
+  Shape output(input.size());
+  for (size_t i = 0; i < input.size(); ++i) {
+    const int64_t full = window.strides[i] * (input[i] - 1) + extra[i] + window.span(i);
+    const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+    if (same || !wanted.empty()) {
+      output[i] = wanted.empty() ? input[i] * window.strides[i] : wanted[i];
+      split_padding(window, i, full - output[i], mode == "SAME_UPPER");
+    } else {
+      output[i] = full - window.padding(i);
+    }
+    if (output[i] < 0) throw Error("the pads are larger than the output");
+  }
+  return output;
+}
+
+// The gradient of a convolution towards its input, with the weight [C, M/group, …] as it is.
+ValueIds lower_conv_transpose(Lowering& n) {
+  const ValueId x = n.input(0), w = n.input(1);
+  const Shape input = spatial_sizes(n.shape(x));
+  Window window = window_of(n, spatial_sizes(n.shape(w)), input, true);
+  const Shape output = transposed_output(n, window, input);
+  Attributes attributes = convolution_attributes(window, n.integer("group", 1));
+  attributes.set("input", output);
+  return {add_channel_bias(n, n.add(Op::kConvInputGrad, {x, w}, attributes), 2)};
+}
+
+const std::vector<Rule> kRules = {
+    {"", "Conv", {1, 11, 22}, lower_conv},
+    {"", "ConvTranspose", {1, 11, 22}, lower_conv_transpose},
+};
+
+}  // namespace
+
+std::span<const Rule> convolution_rules() { return kRules; }
+
+}  // namespace sgtc

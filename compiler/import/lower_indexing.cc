@@ -1,0 +1,105 @@
+// Gathers, scatters and searches along an axis.
+#include "import/lowering.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+int64_t axis_of(Lowering& n, int64_t otherwise) {
+  return normalized_axis(n.integer("axis", otherwise), n.input_rank(0));
+}
+
+ValueIds lower_gather(Lowering& n) {
+  return {n.gather(n.input(0), n.input(1), axis_of(n, 0))};
+}
+
+ValueIds lower_gather_elements(Lowering& n) {
+  return {n.add(Op::kGatherElements, {n.input(0), n.input(1)}, {{"axis", axis_of(n, 0)}})};
+}
+
+ValueIds lower_gather_nd(Lowering& n) {
+  return {n.add(Op::kGatherNd, {n.input(0), n.input(1)},
+                {{"batch_dims", n.integer("batch_dims", 0)}})};
+}
+
+std::string reduction_of(Lowering& n) {
+  const std::string reduction = n.text("reduction", "none");
+  for (const char* known : {"none", "add", "mul", "max", "min"}) {
+    if (reduction == known) return reduction;
+  }
+  throw Error("attribute \"reduction\": expected none, add, mul, max or min, found \"" +
+              reduction + "\"");
+}
+
+ValueIds lower_scatter_elements(Lowering& n) {
+  return {n.add(Op::kScatterElements, {n.input(0), n.input(1), n.input(2)},
+                {{"axis", axis_of(n, 0)}, {"reduction", reduction_of(n)}})};
+}
+
+ValueIds lower_scatter_nd(Lowering& n) {
+  return {n.add(Op::kScatterNd, {n.input(0), n.input(1), n.input(2)},
+                {{"reduction", reduction_of(n)}})};
+}
+
+ValueIds lower_one_hot(Lowering& n) {
+  const int64_t depth = n.integer_input(1, "the depth of a one-hot");
+  if (depth < 0) throw Error("the depth of a one-hot is negative: " + std::to_string(depth));
+  const ValueId raw = n.cast(n.input(0), DType::kInt64);
+  const int64_t rank = n.rank(raw) + 1;
+  const int64_t axis = normalized_axis(n.integer("axis", -1), rank);
+  const ValueId negative = n.add(Op::kLess, {raw, n.scalar(DType::kInt64, 0)});
+  const ValueId wrapped = n.where(negative, n.add_scalar(raw, static_cast<double>(depth)), raw);
+  Shape line(static_cast<size_t>(rank), 1);
+  line[static_cast<size_t>(axis)] = depth;
+  const ValueId hit = n.add(
+      Op::kEqual, {n.unsqueeze(wrapped, {axis}), n.iota(line, axis, DType::kInt64)});
+  const ValueId values = n.input(2);
+  if (n.shape(values) != Shape{2}) {
+    throw Error("values: expected shape [2], found " + to_string(n.shape(values)));
+  }
+  const ValueId off = n.reshape(n.slice(values, 0, 0, 1), {});
+  const ValueId on = n.reshape(n.slice(values, 0, 1, 1), {});
+  return {n.where(hit, on, off)};
+}
+
+ValueIds lower_cumulative_sum(Lowering& n) {
+  const int64_t axis = normalized_axis(n.integer_input(1, "the axis"), n.input_rank(0));
+  return {n.add(Op::kCumSum, {n.input(0)},
+                {{"axis", axis},
+                 {"exclusive", n.integer("exclusive", 0)},
+                 {"reverse", n.integer("reverse", 0)}})};
+}
+
+ValueIds lower_top_k(Lowering& n) {
+  const int64_t k = n.since() < 10 ? n.required_integer("k") : n.integer_input(1, "k");
+  return n.add_node(Op::kTopK, {n.input(0)},
+                    {{"axis", axis_of(n, -1)}, {"k", k}, {"largest", n.integer("largest", 1)}});
+}
+
+template <Op op>
+ValueIds lower_arg_extreme(Lowering& n) {
+  const int64_t axis = axis_of(n, 0);
+  const ValueId found = n.add(
+      op, {n.input(0)}, {{"axis", axis}, {"select_last", n.integer("select_last_index", 0)}});
+  return {n.integer("keepdims", 1) != 0 ? found : n.squeeze(found, {axis})};
+}
+
+const std::vector<Rule> kRules = {
+    {"", "Gather", {1, 11, 13}, lower_gather},
+    {"", "GatherElements", {11, 13}, lower_gather_elements},
+    {"", "GatherND", {11, 12, 13}, lower_gather_nd},
+    {"", "Scatter", {9, 11}, lower_scatter_elements},
+    {"", "ScatterElements", {11, 13, 16, 18}, lower_scatter_elements},
+    {"", "ScatterND", {11, 13, 16, 18}, lower_scatter_nd},
+    {"", "OneHot", {9, 11}, lower_one_hot},
+    {"", "CumSum", {11, 14}, lower_cumulative_sum},
+    {"", "TopK", {1, 10, 11, 24}, lower_top_k},
+    {"", "ArgMax", {1, 11, 12, 13}, lower_arg_extreme<Op::kArgMax>},
+    {"", "ArgMin", {1, 11, 12, 13}, lower_arg_extreme<Op::kArgMin>},
+};
+
+}  // namespace
+
+std::span<const Rule> indexing_rules() { return kRules; }
+
+}  // namespace sgtc

@@ -1,0 +1,137 @@
+// One ONNX node as its lowering rule sees it, and the table of rules.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/emitter.h"
+#include "import/leaves.h"
+#include "import/model.h"
+#include "onnx/onnx_pb.h"
+
+namespace sgtc {
+
+/// What a name of the ONNX file stands for: a value of the Graph, an initializer that no node has
+/// used yet, or nothing (an omitted optional input).
+struct Binding {
+  ValueId value = kNone;
+  int leaf = -1;
+  bool failed = false;  // its node could not be lowered, which is reported already
+  bool unmade = false;  // an output that the rule of its node does not compute
+  bool present() const { return value != kNone || leaf >= 0; }
+};
+
+/// What all nodes of one import share.
+struct ImportState {
+  ImportState(const OnnxModel& the_model, Diagnostics& the_diagnostics)
+      : model(the_model), diagnostics(the_diagnostics), leaves(graph) {}
+  ImportState(const ImportState&) = delete;
+  ImportState& operator=(const ImportState&) = delete;
+
+  const OnnxModel& model;
+  Diagnostics& diagnostics;
+  Graph graph;
+  Leaves leaves;
+  bool training = true;
+  int64_t micro_batches = 1;
+  /// The value that each BatchNorm statistic takes at the end of the step.
+  std::map<ValueId, ValueId> statistic_updates;
+  /// Statistics, which are never trained.
+  std::set<ValueId> statistics;
+  /// Names that the file or the Graph gives to leaves: no other value may take them.
+  std::set<std::string> reserved_names;
+};
+
+/// A node with its inputs and attributes; emits Graph nodes into the same graph.
+/// All accessors throw Error (without the node's name, which the caller adds) when the node does
+/// not fit the operator's definition.
+class Lowering : public Emitter {
+ public:
+  /// `owner` keeps `node` alive, and with it the bytes of tensors in its attributes.
+  Lowering(ImportState& state, const onnx::NodeProto& node, std::vector<Binding> inputs,
+           int64_t since, std::shared_ptr<const void> owner);
+
+  ImportState& state() { return state_; }
+  const onnx::NodeProto& node() const { return node_; }
+  /// The version since which the operator is defined this way.
+  int64_t since() const { return since_; }
+  /// The elements of a tensor in an attribute.
+  LiteralPtr literal_attribute(const onnx::TensorProto& tensor) const;
+  LiteralPtr literal_attribute(const onnx::SparseTensorProto& tensor) const;
+
+  int input_count() const { return static_cast<int>(inputs_.size()); }
+  bool has_input(int index) const;
+  ValueId input(int index);
+  ValueIds inputs();
+  const TensorType& input_type(int index) const;
+  const Shape& input_shape(int index) const { return input_type(index).shape; }
+  int64_t input_rank(int index) const;
+  /// The elements of an input that must be known at compile time; `what` names it in the error.
+  LiteralPtr literal_input(int index, const std::string& what) const;
+  std::vector<int64_t> integers_input(int index, const std::string& what) const;
+  int64_t integer_input(int index, const std::string& what) const;
+  double real_input(int index, const std::string& what) const;
+  /// Whether output `index` has a name.
+  bool wants_output(int index) const;
+
+  bool has_attribute(const std::string& name) const { return find(name) != nullptr; }
+  int64_t integer(const std::string& name, int64_t otherwise) const;
+  double real(const std::string& name, double otherwise) const;
+  std::string text(const std::string& name, const std::string& otherwise) const;
+  std::vector<int64_t> integers(const std::string& name,
+                                const std::vector<int64_t>& otherwise = {}) const;
+  int64_t required_integer(const std::string& name) const;
+  const onnx::AttributeProto* find(const std::string& name) const;
+
+  /// The axes given by input `index` (newer opsets) or by attribute "axes", or nothing.
+  std::optional<std::vector<int64_t>> axes(int index) const;
+
+ private:
+  ImportState& state_;
+  const onnx::NodeProto& node_;
+  std::vector<Binding> inputs_;
+  int64_t since_;
+  std::shared_ptr<const void> owner_;
+};
+
+/// Emits the node and returns its outputs in order; an output that nobody can use is kNone or
+/// left out at the end.
+using LowerFunction = ValueIds (*)(Lowering&);
+
+struct Rule {
+  std::string_view domain;
+  std::string_view op;
+  /// The since-versions whose meaning the function implements.
+  std::vector<int64_t> versions;
+  LowerFunction lower;
+};
+
+/// The rules of each family, beside their functions.
+std::span<const Rule> elementwise_rules();
+std::span<const Rule> activation_rules();
+std::span<const Rule> constant_rules();
+std::span<const Rule> movement_rules();
+std::span<const Rule> indexing_rules();
+std::span<const Rule> reduction_rules();
+std::span<const Rule> matmul_rules();
+std::span<const Rule> einsum_rules();
+std::span<const Rule> convolution_rules();
+std::span<const Rule> pooling_rules();
+std::span<const Rule> normalization_rules();
+std::span<const Rule> batch_normalization_rules();
+std::span<const Rule> loss_rules();
+std::span<const Rule> attention_rules();
+std::span<const Rule> random_rules();
+std::span<const Rule> resize_rules();
+std::span<const Rule> microsoft_rules();
+
+/// The rule for an operator as defined since `since`, or null.
+const Rule* find_rule(const std::string& domain, const std::string& op, int64_t since);
+
+}  // namespace sgtc

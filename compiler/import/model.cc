@@ -1,0 +1,169 @@
+#include "import/model.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+namespace sgtc {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kMaxProtobufBytes = INT32_MAX;
+constexpr std::string_view kLfsPointer = "version https://git-lfs";
+// Nesting of protobuf messages: a subgraph takes four levels (node, attribute, graph, and lists).
+constexpr int kMaxMessageDepth = 4 * kMaxGraphDepth + 16;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw Error(path + ": " + reason);
+}
+
+// Opens the file after the checks that need no parser.
+std::ifstream open_checked(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) refuse(path, "no such file; give the path of an ONNX model");
+  if (fs::is_directory(status)) {
+    refuse(path, "is a folder, expected an ONNX file; give the path of the .onnx file in it");
+  }
+  const auto size = static_cast<int64_t>(fs::file_size(path, error));
+  if (!error && size == 0) refuse(path, "the file is empty, expected an ONNX model");
+  if (!error && size > kMaxProtobufBytes) {
+    refuse(path, "the file has " + std::to_string(size) + " bytes, protobuf reads at most " +
+                     std::to_string(kMaxProtobufBytes) + "; save it with external data");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse(path, std::string("cannot be opened: ") + std::strerror(errno));
+  std::string head(kLfsPointer.size(), '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (head == kLfsPointer) {
+    refuse(path, "is a Git LFS pointer, not the model itself; run `git lfs pull`");
+  }
+  file.clear();
+  file.seekg(0);
+  return file;
+}
+
+onnx::ModelProto parse(const std::string& path) {
+  std::ifstream file = open_checked(path);
+  google::protobuf::io::IstreamInputStream stream(&file);
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(INT32_MAX);
+  coded.SetRecursionLimit(kMaxMessageDepth);
+  onnx::ModelProto proto;
+  if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    refuse(path, "is not an ONNX model, or it is truncated or damaged, or nested too deeply; "
+                 "check it with onnx.checker or export it again");
+  }
+  return proto;
+}
+
+// Counts nodes and checks names and nesting of a graph and of the graphs in its nodes.
+class LimitCheck {
+ public:
+  explicit LimitCheck(const std::string& path) : path_(path) {}
+
+  void graph(const onnx::GraphProto& graph, int depth) {
+    if (depth > kMaxGraphDepth) {
+      refuse(path_, "graphs are nested more than " + std::to_string(kMaxGraphDepth) + " deep");
+    }
+    for (const auto& tensor : graph.initializer()) name(tensor.name());
+    for (const auto& input : graph.input()) name(input.name());
+    for (const auto& output : graph.output()) name(output.name());
+    nodes(graph.node(), depth);
+  }
+
+  void nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& list, int depth) {
+    count_ += list.size();
+    if (count_ > kMaxNodes) {
+      refuse(path_, "more than " + std::to_string(kMaxNodes) + " nodes");
+    }
+    for (const onnx::NodeProto& node : list) {
+      name(node.name());
+      for (const auto& input : node.input()) name(input);
+      for (const auto& output : node.output()) name(output);
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) graph(attribute.g(), depth + 1);
+        for (const auto& nested : attribute.graphs()) graph(nested, depth + 1);
+      }
+    }
+  }
+
+ private:
+  void name(const std::string& text) const {
+    if (static_cast<int64_t>(text.size()) > kMaxNameLength) {
+      refuse(path_, "a name has " + std::to_string(text.size()) + " characters, the limit is " +
+                        std::to_string(kMaxNameLength) + ": \"" + text.substr(0, 40) + "…\"");
+    }
+  }
+
+  const std::string& path_;
+  int64_t count_ = 0;
+};
+
+void check_limits(const onnx::ModelProto& proto, const std::string& path) {
+  LimitCheck check(path);
+  check.graph(proto.graph(), 1);
+  for (const auto& function : proto.functions()) check.nodes(function.node(), 1);
+}
+
+Opsets opsets_of(const onnx::ModelProto& proto, const std::string& path,
+                 Diagnostics& diagnostics) {
+  Opsets opsets;
+  for (const auto& entry : proto.opset_import()) {
+    const std::string domain = canonical_domain(entry.domain());
+    const auto [found, is_new] = opsets.emplace(domain, entry.version());
+    if (is_new || found->second == entry.version()) continue;
+    found->second = std::max(found->second, static_cast<int64_t>(entry.version()));
+    diagnostics.warning(path, "the opset of domain \"" + domain + "\" is given more than once; " +
+                                  std::to_string(found->second) + ", the highest, is used");
+  }
+  if (opsets.count("") == 0) {
+    diagnostics.warning(path, "no opset is given for the standard operators; 1 is assumed");
+    opsets[""] = 1;
+  }
+  return opsets;
+}
+
+}  // namespace
+
+std::string canonical_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
+OnnxModel OnnxModel::load(const std::string& path, Diagnostics& diagnostics) {
+  const fs::path parent = fs::path(path).parent_path();
+  return from_proto(parse(path), path, parent.empty() ? "." : parent.string(), diagnostics);
+}
+
+OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
+                                const std::string& folder, Diagnostics& diagnostics) {
+  if (!proto.has_graph() || (proto.graph().node_size() == 0 && proto.graph().output_size() == 0)) {
+    refuse(name, "has no graph, expected an ONNX model; check it with onnx.checker");
+  }
+  if (proto.ir_version() < 3) {
+    refuse(name, "has IR version " + std::to_string(proto.ir_version()) +
+                     ", expected 3 or newer; export the model again");
+  }
+  check_limits(proto, name);
+  OnnxModel model;
+  model.name_ = name;
+  model.opsets_ = opsets_of(proto, name, diagnostics);
+  model.external_ = std::make_shared<ExternalData>(folder);
+  model.proto_ = std::make_shared<const onnx::ModelProto>(std::move(proto));
+  for (const auto& function : model.proto_->functions()) {
+    model.functions_[{canonical_domain(function.domain()), function.name()}] = &function;
+  }
+  return model;
+}
+
+const onnx::FunctionProto* OnnxModel::function(const std::string& domain,
+                                               const std::string& name) const {
+  const auto found = functions_.find({domain, name});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+}  // namespace sgtc

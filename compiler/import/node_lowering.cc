@@ -1,0 +1,357 @@
+#include "import/node_lowering.h"
+
+#include <algorithm>
+
+#include "import/tensor.h"
+#include "onnx/defs/schema.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+constexpr int kMaxFunctionDepth = 64;
+constexpr size_t kMaxNodesInGraph = 4'000'000;
+
+const onnx::OpSchema* schema_of(const std::string& op, int64_t opset, const std::string& domain) {
+  return onnx::OpSchemaRegistry::Schema(op, static_cast<int>(opset), domain);
+}
+
+// A node without a name goes by its first output.
+std::string name_of(const onnx::NodeProto& node) {
+  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+}
+
+// The version of the node's operator set; a domain that the file does not mention is at 1.
+int64_t opset_of(const onnx::NodeProto& node, const Opsets& opsets) {
+  const auto found = opsets.find(canonical_domain(node.domain()));
+  return found == opsets.end() ? 1 : found->second;
+}
+
+// What decides how a node is lowered.
+struct Definition {
+  const Rule* rule = nullptr;
+  const onnx::FunctionProto* own_function = nullptr;
+  const onnx::OpSchema* library_function = nullptr;
+  int64_t since = 1;
+  int64_t opset = 1;
+  bool is_branch = false;
+  bool supported() const { return rule || own_function || library_function || is_branch; }
+};
+
+Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
+                         const Opsets& opsets) {
+  const std::string domain = canonical_domain(node.domain());
+  Definition definition;
+  definition.opset = opset_of(node, opsets);
+  definition.own_function = model.function(domain, node.op_type());
+  if (definition.own_function) return definition;
+  const onnx::OpSchema* schema = schema_of(node.op_type(), definition.opset, domain);
+  if (schema) definition.since = schema->SinceVersion();
+  definition.is_branch = domain.empty() && node.op_type() == "If" && schema;
+  definition.rule = find_rule(domain, node.op_type(), definition.since);
+  if (!definition.rule && schema &&
+      (schema->HasFunction() || schema->HasContextDependentFunction())) {
+    definition.library_function = schema;
+  }
+  return definition;
+}
+
+void collect_inputs(const onnx::GraphProto& graph, std::set<std::string>& names) {
+  for (const auto& output : graph.output()) names.insert(output.name());
+  for (const auto& node : graph.node()) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_inputs(attribute.g(), names);
+      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
+    }
+  }
+}
+
+std::string unsupported_text(const onnx::NodeProto& node, const Definition& definition,
+                             const std::string& prefix) {
+  const std::string domain = canonical_domain(node.domain());
+  return describe(node, prefix) + ", domain " + (domain.empty() ? "ai.onnx" : domain) +
+         ", version " + std::to_string(definition.opset);
+}
+
+void list_unsupported(const OnnxModel& model, const NodeList& nodes,
+                      const std::vector<bool>& needed, const Opsets& opsets,
+                      const std::string& prefix, int depth, std::vector<std::string>& list) {
+  if (depth > kMaxFunctionDepth) return;  // reported when it is lowered
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (!needed[static_cast<size_t>(i)]) continue;
+    const onnx::NodeProto& node = nodes[i];
+    const Definition definition = definition_of(model, node, opsets);
+    if (!definition.supported()) list.push_back(unsupported_text(node, definition, prefix));
+    if (!definition.own_function) continue;
+    const auto& body = *definition.own_function;
+    const std::vector<std::string> outputs(body.output().begin(), body.output().end());
+    Opsets inner = opsets;
+    for (const auto& entry : body.opset_import()) {
+      inner[canonical_domain(entry.domain())] = entry.version();
+    }
+    list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), inner,
+                     prefix + name_of(node) + "/", depth + 1, list);
+  }
+}
+
+// Gives the nodes of a function body the attributes of the call.
+class AttributeBinder {
+ public:
+  AttributeBinder(const onnx::NodeProto& call, const onnx::FunctionProto& function) {
+    for (const auto& attribute : function.attribute_proto()) values_[attribute.name()] = attribute;
+    for (const auto& attribute : call.attribute()) values_[attribute.name()] = attribute;
+  }
+
+  void bind(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) const {
+    for (auto& node : nodes) bind(node);
+  }
+
+ private:
+  void bind(onnx::NodeProto& node) const {
+    auto& attributes = *node.mutable_attribute();
+    for (int i = attributes.size() - 1; i >= 0; --i) {
+      onnx::AttributeProto& attribute = attributes[i];
+      if (attribute.has_g()) bind(*attribute.mutable_g()->mutable_node());
+      for (auto& graph : *attribute.mutable_graphs()) bind(*graph.mutable_node());
+      if (attribute.ref_attr_name().empty()) continue;
+      const auto found = values_.find(attribute.ref_attr_name());
+      if (found == values_.end()) {
+        attributes.DeleteSubrange(i, 1);
+        continue;
+      }
+      const std::string name = attribute.name();
+      attribute = found->second;
+      attribute.set_name(name);
+    }
+  }
+
+  std::map<std::string, onnx::AttributeProto> values_;
+};
+
+class NodeLowering {
+ public:
+  NodeLowering(ImportState& state, Scope& scope, const Surroundings& surroundings)
+      : state_(state), scope_(scope), surroundings_(surroundings) {}
+
+  void lower(const onnx::NodeProto& node) {
+    std::vector<Binding> outputs;
+    bool lowered = false;
+    try {
+      std::vector<Binding> inputs = bind_inputs(node);
+      const bool skipped = std::any_of(inputs.begin(), inputs.end(),
+                                       [](const Binding& b) { return b.failed; });
+      if (!skipped) {
+        outputs = lower_bound(node, std::move(inputs));
+        lowered = true;
+      }
+    } catch (const Error& error) {
+      state_.diagnostics.error(describe(node, surroundings_.prefix), error.what());
+    }
+    bind_outputs(node, outputs, lowered);
+  }
+
+ private:
+  std::vector<Binding> bind_inputs(const onnx::NodeProto& node) const {
+    std::vector<Binding> inputs;
+    for (const std::string& name : node.input()) {
+      if (name.empty()) {
+        inputs.emplace_back();
+        continue;
+      }
+      const Binding* found = scope_.find(name);
+      if (!found) {
+        throw Error("input \"" + name + "\" is neither an input of the graph, an initializer, nor "
+                    "an output of an earlier node; check the file with onnx.checker");
+      }
+      if (found->unmade) throw Error("input \"" + name + "\" is an output that is not supported");
+      inputs.push_back(*found);
+    }
+    return inputs;
+  }
+
+  void bind_outputs(const onnx::NodeProto& node, const std::vector<Binding>& outputs,
+                    bool lowered) {
+    for (int i = 0; i < node.output_size(); ++i) {
+      const std::string& name = node.output(i);
+      if (name.empty()) continue;
+      Binding binding;
+      if (i < static_cast<int>(outputs.size())) binding = outputs[static_cast<size_t>(i)];
+      binding.failed = binding.failed || !lowered;
+      binding.unmade = lowered && !binding.failed && !binding.present();
+      scope_.names[name] = binding;
+    }
+  }
+
+  std::vector<Binding> lower_bound(const onnx::NodeProto& node, std::vector<Binding> inputs) {
+    if (state_.graph.nodes.size() > kMaxNodesInGraph) {
+      throw Error("the graph has more than " + std::to_string(kMaxNodesInGraph) + " nodes");
+    }
+    const Definition definition = definition_of(state_.model, node, *surroundings_.opsets);
+    if (definition.is_branch) return lower_branch(node, inputs);
+    if (definition.own_function) {
+      return expand(node, inputs, std::make_shared<onnx::FunctionProto>(*definition.own_function));
+    }
+    if (definition.rule) return apply(node, std::move(inputs), definition);
+    if (definition.library_function) return expand_library(node, inputs, definition);
+    throw Error("the operator is not supported (" +
+                unsupported_text(node, definition, surroundings_.prefix) + ")");
+  }
+
+  std::vector<Binding> apply(const onnx::NodeProto& node, std::vector<Binding> inputs,
+                             const Definition& definition) {
+    state_.graph.context() = {Phase::kForward, 0, {surroundings_.prefix + name_of(node)}};
+    Lowering lowering(state_, node, std::move(inputs), definition.since, surroundings_.owner);
+    if (node.output_size() > 0) {
+      lowering.set_result_name(surroundings_.prefix + node.output(0));
+    }
+    std::vector<Binding> outputs;
+    for (ValueId id : definition.rule->lower(lowering)) {
+      Binding binding;
+      binding.value = id;
+      outputs.push_back(binding);
+    }
+    return outputs;
+  }
+
+  // Lowers the nodes of a body whose formal inputs are bound, and returns its outputs.
+  std::vector<Binding> lower_body(const NodeList& nodes, const std::vector<std::string>& outputs,
+                                  Scope& inner, const Surroundings& surroundings) {
+    if (surroundings.depth > kMaxFunctionDepth) {
+      throw Error("functions call each other more than " + std::to_string(kMaxFunctionDepth) +
+                  " deep");
+    }
+    lower_nodes(state_, nodes, outputs, inner, surroundings);
+    std::vector<Binding> results;
+    for (const std::string& name : outputs) {
+      const Binding* found = inner.find(name);
+      if (!found) throw Error("nothing computes the output \"" + name + "\" of its body");
+      results.push_back(*found);
+    }
+    return results;
+  }
+
+  std::vector<Binding> expand(const onnx::NodeProto& node, const std::vector<Binding>& inputs,
+                              const std::shared_ptr<onnx::FunctionProto>& body) {
+    AttributeBinder(node, *body).bind(*body->mutable_node());
+    Opsets opsets = *surroundings_.opsets;
+    for (const auto& entry : body->opset_import()) {
+      opsets[canonical_domain(entry.domain())] = entry.version();
+    }
+    Scope inner;
+    for (int i = 0; i < body->input_size(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      inner.names[body->input(i)] = at < inputs.size() ? inputs[at] : Binding();
+    }
+    return lower_body(body->node(), {body->output().begin(), body->output().end()}, inner,
+                      {&opsets, body, surroundings_.prefix + name_of(node) + "/", surroundings_.depth + 1});
+  }
+
+  onnx::TypeProto type_proto(const Binding& binding) const {
+    onnx::TypeProto proto;
+    if (!binding.present()) return proto;
+    const TensorType& type = binding.value != kNone ? state_.graph.type(binding.value)
+                                                    : state_.leaves.type(binding.leaf);
+    proto.mutable_tensor_type()->set_elem_type(onnx_from_dtype(type.dtype));
+    auto* shape = proto.mutable_tensor_type()->mutable_shape();
+    for (int64_t size : type.shape) shape->add_dim()->set_dim_value(size);
+    return proto;
+  }
+
+  std::vector<Binding> expand_library(const onnx::NodeProto& node,
+                                      const std::vector<Binding>& inputs,
+                                      const Definition& definition) {
+    const onnx::OpSchema& schema = *definition.library_function;
+    const auto opset = static_cast<int>(definition.opset);
+    auto body = std::make_shared<onnx::FunctionProto>();
+    if (schema.HasFunction()) {
+      const onnx::FunctionProto* function = schema.GetFunction(opset);
+      if (!function) throw Error("ONNX has no function body for this version of the operator");
+      *body = *function;
+    } else {
+      std::vector<onnx::TypeProto> types;
+      for (const Binding& binding : inputs) types.push_back(type_proto(binding));
+      const onnx::FunctionBodyBuildContextImpl context(node, types);
+      if (!schema.BuildContextDependentFunction(context, *body, opset)) {
+        throw Error("ONNX builds no function body for these inputs and attributes");
+      }
+    }
+    return expand(node, inputs, body);
+  }
+
+  std::vector<Binding> lower_branch(const onnx::NodeProto& node,
+                                    const std::vector<Binding>& inputs) {
+    Lowering lowering(state_, node, inputs, 1, surroundings_.owner);
+    const LiteralPtr condition = lowering.literal_input(0, "the condition of an If");
+    if (condition->element_count() != 1) throw Error("the condition is not a single value");
+    const bool taken = condition->as_int(0) != 0;
+    const onnx::AttributeProto* branch = lowering.find(taken ? "then_branch" : "else_branch");
+    if (!branch || !branch->has_g()) throw Error("a branch is missing");
+    Scope inner;
+    inner.parent = &scope_;
+    for (const auto& tensor : branch->g().initializer()) {
+      Binding binding;
+      binding.value = lowering.constant(lowering.literal_attribute(tensor));
+      inner.names[tensor.name()] = binding;
+    }
+    std::vector<std::string> outputs;
+    for (const auto& output : branch->g().output()) outputs.push_back(output.name());
+    Surroundings surroundings = surroundings_;
+    ++surroundings.depth;
+    return lower_body(branch->g().node(), outputs, inner, surroundings);
+  }
+
+  ImportState& state_;
+  Scope& scope_;
+  const Surroundings& surroundings_;
+};
+
+}  // namespace
+
+const Binding* Scope::find(const std::string& name) const {
+  for (const Scope* scope = this; scope; scope = scope->parent) {
+    const auto found = scope->names.find(name);
+    if (found != scope->names.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::string describe(const onnx::NodeProto& node, const std::string& prefix) {
+  return "node \"" + prefix + name_of(node) + "\" (" + node.op_type() + ")";
+}
+
+std::vector<bool> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted) {
+  std::set<std::string> names(wanted.begin(), wanted.end());
+  std::vector<bool> needed(static_cast<size_t>(nodes.size()), false);
+  for (int i = nodes.size() - 1; i >= 0; --i) {
+    const onnx::NodeProto& node = nodes[i];
+    const bool used = std::any_of(node.output().begin(), node.output().end(),
+                                  [&names](const std::string& n) { return names.count(n) != 0; });
+    if (!used) continue;
+    needed[static_cast<size_t>(i)] = true;
+    names.insert(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_inputs(attribute.g(), names);
+      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
+    }
+  }
+  return needed;
+}
+
+std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
+                                           const std::vector<bool>& needed) {
+  std::vector<std::string> list;
+  list_unsupported(model, nodes, needed, model.opsets(), "", 0, list);
+  return list;
+}
+
+void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
+                 Scope& scope, const Surroundings& surroundings) {
+  const std::vector<bool> needed = needed_nodes(nodes, wanted);
+  NodeLowering lowering(state, scope, surroundings);
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (needed[static_cast<size_t>(i)]) lowering.lower(nodes[i]);
+  }
+}
+
+}  // namespace sgtc

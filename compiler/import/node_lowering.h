@@ -1,0 +1,49 @@
+// Walks ONNX graphs and function bodies and lowers their nodes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "import/lowering.h"
+
+namespace sgtc {
+
+using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+/// Names that the nodes of one graph or function body see.
+struct Scope {
+  const Scope* parent = nullptr;  // the enclosing graph of a branch
+  std::map<std::string, Binding> names;
+  /// Null when the name is not known.
+  const Binding* find(const std::string& name) const;
+};
+
+/// What surrounds a list of nodes.
+struct Surroundings {
+  const Opsets* opsets = nullptr;
+  std::shared_ptr<const void> owner;  // keeps the nodes alive
+  std::string prefix;                 // of node names in messages: "outer/"
+  int depth = 0;
+};
+
+/// "node \"name\" (Op)" for messages; a node without a name goes by its first output.
+std::string describe(const onnx::NodeProto& node, const std::string& prefix = "");
+
+/// Which nodes the named values need, in the order of the list.
+std::vector<bool> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted);
+
+/// One line for each of the needed nodes that neither has a rule nor a function body nor is an If:
+/// node, operator, domain and version. Looks into the model's own functions.
+std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
+                                           const std::vector<bool>& needed);
+
+/// Lowers the nodes that `wanted` values need into `state.graph` and binds their outputs in
+/// `scope`. A node that fails is reported to `state.diagnostics` and its outputs are marked failed;
+/// nodes that depend on them are skipped.
+void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
+                 Scope& scope, const Surroundings& surroundings);
+
+}  // namespace sgtc
