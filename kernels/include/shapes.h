@@ -16,6 +16,7 @@ namespace sgtc::kernels {
 /// Largest tiles of a contraction; tiles have a multiple of 12 rows and of 32 columns.
 inline constexpr int64_t kMaxBlockRows = 192;
 inline constexpr int64_t kMaxBlockColumns = 128;
+inline constexpr int64_t kAttentionRows = 48;
 inline constexpr int64_t kMaxDims = 8;
 inline constexpr int64_t kSpatial = 3;
 
@@ -104,6 +105,7 @@ struct ScatterNdShape {
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, key_size, value_size;
   int64_t causal, has_mask;
+  int64_t block_rows;  // queries (gradient: or keys) of a block, at most kAttentionRows
   int64_t mask_strides[4];
   double scale;
 };

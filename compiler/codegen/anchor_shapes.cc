@@ -1,0 +1,312 @@
+#include "codegen/anchor_shapes.h"
+
+#include <shapes.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "passes/anchor_geometry.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+using kernels::AttentionShape;
+using kernels::AxisShape;
+using kernels::ConvShape;
+using kernels::MatmulShape;
+using kernels::PoolShape;
+using kernels::ScatterAddShape;
+using kernels::ScatterElementsShape;
+using kernels::ScatterNdShape;
+using kernels::ScatterReduction;
+using kernels::WindowShape;
+
+const Shape& operand(const KernelSpec& spec, size_t i) { return spec.operand_types[i].shape; }
+const Shape& result(const KernelSpec& spec) { return spec.result_types[0].shape; }
+
+AnchorGeometry geometry_of(const KernelSpec& spec) {
+  return anchor_geometry(spec.anchor, spec.attributes, spec.operand_types, spec.result_types);
+}
+
+int64_t product(const Shape& shape, size_t begin, size_t end) {
+  int64_t result = 1;
+  for (size_t d = begin; d < end; ++d) result *= shape[d];
+  return result;
+}
+
+template <typename T>
+std::vector<int64_t> words_of(const T& shape) {
+  static_assert(sizeof(T) % sizeof(int64_t) == 0);
+  std::vector<int64_t> words(sizeof(T) / sizeof(int64_t));
+  std::memcpy(words.data(), &shape, sizeof(T));
+  return words;
+}
+
+void check_dims(const KernelSpec& spec, size_t count, int64_t most) {
+  if (static_cast<int64_t>(count) <= most) return;
+  throw Error(std::string(name_of(spec.anchor)) + ": expected at most " + std::to_string(most) +
+              " dimensions, found " + std::to_string(count) +
+              "; reshape the tensor to fewer dimensions");
+}
+
+// One dimension of the batch with the strides of both operands.
+struct BatchDim {
+  int64_t size, a_stride, b_stride;
+};
+
+// The batch of a matrix product; neighbours that advance together are merged.
+std::vector<BatchDim> batch_of(const Shape& a, const Shape& b, const Shape& y) {
+  std::vector<BatchDim> dims;  // innermost first
+  int64_t a_stride = a[a.size() - 2] * a.back();
+  int64_t b_stride = b[b.size() - 2] * b.back();
+  for (size_t i = 2; i < y.size(); ++i) {
+    const int64_t a_size = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t b_size = i < b.size() ? b[b.size() - 1 - i] : 1;
+    const BatchDim dim = {y[y.size() - 1 - i], a_size == 1 ? 0 : a_stride,
+                          b_size == 1 ? 0 : b_stride};
+    a_stride *= a_size;
+    b_stride *= b_size;
+    if (dim.size == 1) continue;
+    if (!dims.empty() && dim.a_stride == dims.back().a_stride * dims.back().size &&
+        dim.b_stride == dims.back().b_stride * dims.back().size) {
+      dims.back().size *= dim.size;
+    } else {
+      dims.push_back(dim);
+    }
+  }
+  std::reverse(dims.begin(), dims.end());
+  return dims;
+}
+
+MatmulShape matmul(const KernelSpec& spec, bool wide_vectors) {
+  const Shape& a = operand(spec, 0);
+  const Shape& b = operand(spec, 1);
+  const Shape& y = result(spec);
+  const bool transpose_a = spec.attributes.integer_or("transpose_a", 0) != 0;
+  const bool transpose_b = spec.attributes.integer_or("transpose_b", 0) != 0;
+  const AnchorGeometry geometry = geometry_of(spec);
+  MatmulShape shape = {};
+  const std::vector<BatchDim> batch = batch_of(a, b, y);
+  check_dims(spec, batch.size(), kernels::kMaxDims);
+  shape.batch_rank = static_cast<int64_t>(batch.size());
+  for (size_t d = 0; d < batch.size(); ++d) {
+    shape.batch[d] = batch[d].size;
+    shape.a_batch_strides[d] = batch[d].a_stride;
+    shape.b_batch_strides[d] = batch[d].b_stride;
+  }
+  shape.rows = y[y.size() - 2];
+  shape.columns = y.back();
+  shape.depth = a[a.size() - (transpose_a ? 2 : 1)];
+  shape.a_row_stride = transpose_a ? 1 : shape.depth;
+  shape.a_depth_stride = transpose_a ? shape.rows : 1;
+  shape.b_depth_stride = transpose_b ? 1 : shape.columns;
+  shape.b_column_stride = transpose_b ? shape.depth : 1;
+  shape.block_rows = geometry.block_rows;
+  shape.block_columns = geometry.block_columns;
+  shape.wide_vectors = wide_vectors;
+  return shape;
+}
+
+// Copies sizes to the last of three dimensions; the first ones become `filler`.
+void set_spatial(int64_t (&to)[kernels::kSpatial], std::vector<int64_t> from, int64_t filler) {
+  const auto missing = static_cast<size_t>(kernels::kSpatial) - from.size();
+  for (size_t d = 0; d < static_cast<size_t>(kernels::kSpatial); ++d) {
+    to[d] = d < missing ? filler : from[d - missing];
+  }
+}
+
+std::vector<int64_t> spatial_of(const Shape& shape) {
+  return std::vector<int64_t>(shape.begin() + 2, shape.end());
+}
+
+WindowShape window_of(const KernelSpec& spec, const Shape& input, const Shape& output,
+                      const std::vector<int64_t>& kernel) {
+  check_dims(spec, kernel.size(), kernels::kSpatial);
+  const std::vector<int64_t>& pads = spec.attributes.integers("pads");
+  const auto half = static_cast<std::ptrdiff_t>(pads.size() / 2);
+  WindowShape window;
+  set_spatial(window.input, spatial_of(input), 1);
+  set_spatial(window.output, spatial_of(output), 1);
+  set_spatial(window.kernel, kernel, 1);
+  set_spatial(window.strides, spec.attributes.integers("strides"), 1);
+  set_spatial(window.pads, {pads.begin(), pads.begin() + half}, 0);
+  set_spatial(window.pads_end, {pads.begin() + half, pads.end()}, 0);
+  set_spatial(window.dilations, spec.attributes.integers("dilations"), 1);
+  return window;
+}
+
+ConvShape convolution(const KernelSpec& spec, bool wide_vectors) {
+  const bool input_gradient = spec.anchor == Op::kConvInputGrad;
+  const bool weight_gradient = spec.anchor == Op::kConvWeightGrad;
+  const Shape& x = input_gradient ? result(spec) : operand(spec, 0);
+  const Shape& w = weight_gradient ? result(spec) : operand(spec, 1);
+  const Shape& y = input_gradient    ? operand(spec, 0)
+                   : weight_gradient ? operand(spec, 1)
+                                     : result(spec);
+  const AnchorGeometry geometry = geometry_of(spec);
+  ConvShape shape = {};
+  shape.batch = x[0];
+  shape.groups = spec.attributes.integer("groups");
+  shape.input_channels = w[1];
+  shape.output_channels = w[0] / shape.groups;
+  shape.window = window_of(spec, x, y, spatial_of(w));
+  shape.block_rows = geometry.block_rows;
+  shape.block_columns = geometry.block_columns;
+  shape.wide_vectors = wide_vectors;
+  return shape;
+}
+
+PoolShape pool(const KernelSpec& spec) {
+  const bool is_average_grad = spec.anchor == Op::kAveragePoolGrad;
+  const Shape& x = is_average_grad ? result(spec) : operand(spec, 0);
+  const Shape& y = is_average_grad                       ? operand(spec, 0)
+                   : spec.anchor == Op::kMaxPoolGrad ? operand(spec, 1)
+                                                         : result(spec);
+  PoolShape shape = {};
+  shape.planes = x[0] * x[1];
+  shape.window = window_of(spec, x, y, spec.attributes.integers("kernel"));
+  shape.count_include_pad = spec.attributes.integer_or("count_include_pad", 0);
+  shape.planes_per_block = geometry_of(spec).block_columns;
+  return shape;
+}
+
+AxisShape along_axis(const KernelSpec& spec) {
+  const Shape& x = operand(spec, 0);
+  const auto axis = static_cast<size_t>(spec.attributes.integer("axis"));
+  AxisShape shape = {};
+  shape.outer = product(x, 0, axis);
+  shape.size = x[axis];
+  shape.inner = product(x, axis + 1, x.size());
+  shape.lines_per_block = geometry_of(spec).block_columns;
+  shape.exclusive = spec.attributes.integer_or("exclusive", 0);
+  shape.reverse = spec.attributes.integer_or("reverse", 0);
+  shape.k = spec.attributes.integer_or("k", 0);
+  shape.largest = spec.attributes.integer_or("largest", 1);
+  shape.select_last = spec.attributes.integer_or("select_last", 0);
+  return shape;
+}
+
+ScatterReduction reduction_of(const KernelSpec& spec) {
+  const std::string& name = spec.attributes.text("reduction");
+  if (name == "add") return ScatterReduction::kAdd;
+  if (name == "mul") return ScatterReduction::kMultiply;
+  if (name == "max") return ScatterReduction::kMax;
+  if (name == "min") return ScatterReduction::kMin;
+  return ScatterReduction::kNone;
+}
+
+ScatterAddShape scatter_add(const KernelSpec& spec) {
+  const Shape& data = operand(spec, 0);
+  const auto axis = static_cast<size_t>(spec.attributes.integer("axis"));
+  ScatterAddShape shape = {};
+  shape.outer = product(data, 0, axis);
+  shape.size = data[axis];
+  shape.inner = product(data, axis + 1, data.size());
+  shape.indices = element_count(operand(spec, 1));
+  shape.index_bytes = size_of(spec.operand_types[1].dtype);
+  shape.checked_node = spec.checked_node;
+  shape.columns_per_block = geometry_of(spec).block_columns;
+  return shape;
+}
+
+ScatterElementsShape scatter_elements(const KernelSpec& spec) {
+  const Shape& data = operand(spec, 0);
+  const Shape& indices = operand(spec, 1);
+  check_dims(spec, data.size(), kernels::kMaxDims);
+  ScatterElementsShape shape = {};
+  shape.rank = static_cast<int64_t>(data.size());
+  shape.axis = spec.attributes.integer("axis");
+  std::copy(data.begin(), data.end(), shape.data);
+  std::copy(indices.begin(), indices.end(), shape.indices);
+  shape.index_bytes = size_of(spec.operand_types[1].dtype);
+  shape.checked_node = spec.checked_node;
+  shape.reduction = reduction_of(spec);
+  return shape;
+}
+
+ScatterNdShape scatter_nd(const KernelSpec& spec) {
+  const Shape& data = operand(spec, 0);
+  const Shape& indices = operand(spec, 1);
+  const auto depth = static_cast<size_t>(indices.back());
+  check_dims(spec, depth, kernels::kMaxDims);
+  ScatterNdShape shape = {};
+  shape.tuples = product(indices, 0, indices.size() - 1);
+  shape.depth = static_cast<int64_t>(depth);
+  shape.slice = product(data, depth, data.size());
+  const Shape strides = row_major_strides(data);
+  std::copy_n(data.begin(), depth, shape.extents);
+  std::copy_n(strides.begin(), depth, shape.strides);
+  shape.elements = element_count(data);
+  shape.index_bytes = size_of(spec.operand_types[1].dtype);
+  shape.checked_node = spec.checked_node;
+  shape.reduction = reduction_of(spec);
+  shape.columns_per_block = geometry_of(spec).block_columns;
+  return shape;
+}
+
+AttentionShape attention(const KernelSpec& spec) {
+  const Shape& q = operand(spec, 0);
+  const Shape& k = operand(spec, 1);
+  const size_t mask = spec.anchor == Op::kAttention ? 3 : 6;
+  AttentionShape shape = {};
+  shape.batch = q[0];
+  shape.heads = q[1];
+  shape.key_heads = k[1];
+  shape.queries = q[2];
+  shape.keys = k[2];
+  shape.key_size = q[3];
+  shape.value_size = operand(spec, 2)[3];
+  shape.causal = spec.attributes.integer_or("causal", 0);
+  shape.scale = spec.attributes.real("scale");
+  shape.block_rows = geometry_of(spec).block_rows;
+  if (spec.operand_types.size() > mask) {
+    shape.has_mask = 1;
+    const Shape& m = operand(spec, mask);
+    int64_t stride = 1;
+    for (size_t i = 0; i < m.size(); ++i) {
+      const size_t d = m.size() - 1 - i;
+      shape.mask_strides[3 - i] = m[d] == 1 ? 0 : stride;
+      stride *= m[d];
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::vector<int64_t> anchor_shape_words(const KernelSpec& spec, bool wide_vectors) {
+  switch (spec.anchor) {
+    case Op::kMatMul:
+      return words_of(matmul(spec, wide_vectors));
+    case Op::kConv:
+    case Op::kConvInputGrad:
+    case Op::kConvWeightGrad:
+      return words_of(convolution(spec, wide_vectors));
+    case Op::kMaxPool:
+    case Op::kMaxPoolGrad:
+    case Op::kAveragePool:
+    case Op::kAveragePoolGrad:
+      return words_of(pool(spec));
+    case Op::kArgMax:
+    case Op::kArgMin:
+    case Op::kCumSum:
+    case Op::kTopK:
+      return words_of(along_axis(spec));
+    case Op::kScatterAdd:
+      return words_of(scatter_add(spec));
+    case Op::kScatterElements:
+      return words_of(scatter_elements(spec));
+    case Op::kScatterNd:
+      return words_of(scatter_nd(spec));
+    case Op::kAttention:
+    case Op::kAttentionGrad:
+      return words_of(attention(spec));
+    default:
+      internal_error(__FILE__, __LINE__,
+                     std::string(name_of(spec.anchor)) + " has no written kernel");
+  }
+}
+
+}  // namespace sgtc
