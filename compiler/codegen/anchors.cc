@@ -81,6 +81,7 @@ void emit_anchor_kernel(llvm::Module& module, const KernelSpec& spec, bool wide_
   auto* kernel = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, spec.symbol,
                                         module);
   kernel->addFnAttr(llvm::Attribute::NoUnwind);
+  kernel->addFnAttr("no-builtins");  // else loops become calls of memset and memcpy
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
   const std::vector<int32_t> arguments = tensor_arguments(spec);
   llvm::Value* tensors = builder.CreateAlloca(

@@ -55,6 +55,8 @@ SGTC_INLINE T narrowed(A value) {
     const uint32_t bits = bit_cast<uint32_t>(static_cast<float>(value));
     const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     return {static_cast<uint16_t>(value != value ? (bits >> 16 | 0x40) : rounded)};
+  } else if constexpr (__is_same(T, _Float16)) {
+    return static_cast<T>(static_cast<float>(value));  // from double it would be a library call
   } else {
     return static_cast<T>(value);
   }
