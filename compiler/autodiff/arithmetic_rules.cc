@@ -6,17 +6,6 @@
 namespace sgtc::gradient {
 namespace {
 
-/// The value that all elements of a constant have.
-std::optional<double> uniform_constant(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  if (value.kind != ValueKind::kConstant || value.literal->element_count() == 0) return {};
-  const double first = value.literal->as_double(0);
-  for (int64_t i = 1; i < value.literal->element_count(); ++i) {
-    if (value.literal->as_double(i) != first) return {};
-  }
-  return first;
-}
-
 /// d(x^n)/dx for a constant n, without the branches that a variable exponent needs; kNone for the
 /// exponents (fractions, negative ones) where x = 0 matters.
 ValueId power_derivative(Backward& b, double n) {

@@ -1,3 +1,13 @@
+// Reverse mode over a list of nodes. The choices that matter later:
+// - Which values need gradients is found first (a parameter reaches them) and which gradients are
+//   zero is known while walking (nobody contributed), so neither frozen parts nor dead branches
+//   leave nodes behind, and no collective is ever formed for them.
+// - The additions of a value's contributions are fixed by the order of its users, and parameters
+//   keep one gradient per use: stages of a pipeline may compute uses of one parameter, and the bits
+//   of the sum must not depend on the cut.
+// - A use is accumulated where it is computed, so that its buffer dies at once.
+// Left out: gradients of gradients, and choosing what to keep for the backward phase, which is the
+// business of recompute.
 #include "autodiff/differentiate.h"
 
 #include <algorithm>

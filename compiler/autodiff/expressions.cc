@@ -11,6 +11,24 @@ std::vector<int64_t> all_axes(int64_t count) {
   return axes;
 }
 
+std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& perm) {
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  }
+  return inverse;
+}
+
+std::optional<double> uniform_constant(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  if (value.kind != ValueKind::kConstant || value.literal->element_count() == 0) return {};
+  const double first = value.literal->as_double(0);
+  for (int64_t i = 1; i < value.literal->element_count(); ++i) {
+    if (value.literal->as_double(i) != first) return {};
+  }
+  return first;
+}
+
 ValueId Expressions::constant(DType dtype, double value) {
   // A map cannot tell 0 from -0 nor find NaN: those get a leaf of their own.
   if (std::isnan(value) || (value == 0 && std::signbit(value))) {

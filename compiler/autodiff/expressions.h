@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,5 +83,11 @@ class Expressions {
 
 /// 0, 1, … count-1.
 std::vector<int64_t> all_axes(int64_t count);
+
+/// The permutation that undoes `perm`.
+std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& perm);
+
+/// The value that all elements of a constant have; nothing for others and for empty constants.
+std::optional<double> uniform_constant(const Graph& graph, ValueId id);
 
 }  // namespace sgtc

@@ -1,4 +1,6 @@
 // Gradients of operators that move elements: the inverse movement.
+#include <algorithm>
+
 #include "autodiff/gradient_rules.h"
 
 namespace sgtc::gradient {
@@ -36,12 +38,7 @@ ValueId dilate(Backward& b, ValueId g, int64_t axis, int64_t step) {
 void reshape(Backward& b) { b.give(0, b.reshape(b.g(), b.shape(b.x()))); }
 
 void transpose(Backward& b) {
-  const std::vector<int64_t>& perm = b.attributes().integers("perm");
-  std::vector<int64_t> inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  }
-  b.give(0, b.transpose(b.g(), inverse));
+  b.give(0, b.transpose(b.g(), inverse_permutation(b.attributes().integers("perm"))));
 }
 
 void broadcast(Backward& b) { b.give(0, b.g()); }

@@ -40,11 +40,7 @@ void reduce_bound(Backward& b, Op arg) {
   for (int64_t axis : axes) reduced *= b.size(b.x(), axis);
   ValueId rows = b.reshape(moved, {kept, reduced});
   ValueId hot = one_hot(b, arg, rows, b.reshape(b.g(), {kept, 1}), 1);
-  std::vector<int64_t> inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  }
-  b.give(0, b.transpose(b.reshape(hot, moved_shape), inverse));
+  b.give(0, b.transpose(b.reshape(hot, moved_shape), inverse_permutation(perm)));
 }
 
 }  // namespace

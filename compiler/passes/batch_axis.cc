@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "autodiff/expressions.h"
 
 namespace sgtc {
 namespace {
@@ -321,13 +324,8 @@ class Analysis {
 std::vector<BatchFact> find_batch_axes(const Graph& graph) { return Analysis(graph).run(); }
 
 bool is_batch_count(const Graph& graph, ValueId id, int64_t rows) {
-  const Value& value = graph.value(id);
-  if (value.kind != ValueKind::kConstant || value.literal->element_count() == 0) return false;
-  const double count = value.literal->as_double(0);
-  for (int64_t i = 1; i < value.literal->element_count(); ++i) {
-    if (value.literal->as_double(i) != count) return false;
-  }
-  return rows > 0 && count >= 1 && std::fmod(count, static_cast<double>(rows)) == 0;
+  const std::optional<double> count = uniform_constant(graph, id);
+  return count && rows > 0 && *count >= 1 && std::fmod(*count, static_cast<double>(rows)) == 0;
 }
 
 }  // namespace sgtc

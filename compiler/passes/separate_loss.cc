@@ -250,9 +250,7 @@ EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
                                         Diagnostics& diagnostics) {
   Evaluation evaluation(graph);
   if (average == LossAverage::kMeanOfMeans) return evaluation.run_mean_of_means();
-  const std::vector<LossTerm> terms = find_loss_terms(graph, find_batch_axes(graph), diagnostics);
-  diagnostics.checkpoint();
-  return evaluation.run(terms);
+  return evaluation.run(find_loss_terms(graph, find_batch_axes(graph), diagnostics));
 }
 
 }  // namespace sgtc

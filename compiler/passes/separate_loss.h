@@ -47,7 +47,8 @@ struct EvaluationLoss {
 
 /// Appends the outputs "loss.numerator.<k>" and "loss.denominator.<k>" of one micro-batch, of the
 /// loss's dtype, shape []. Batch-free terms have the denominator 1. A denominator that is not
-/// linear in sums (such as max(count, 1)) is taken per micro-batch. Errors as separate_loss.
+/// linear in sums (such as max(count, 1)) is taken per micro-batch. A loss without that form is an
+/// error that `diagnostics` collects; there are no ratios then.
 EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
                                         Diagnostics& diagnostics);
 

@@ -110,3 +110,35 @@ TEST_CASE("gradients of attention with shared key heads") {
           "output \"y\" %o\n",
       1e-5);
 }
+
+TEST_CASE("normalization over the batch: one element, and the sum of all") {
+  const std::string graph =
+      "state parameter %x: f32[2,1,2] = literal [1, 2, 3, 6]\n"
+      "%y, %m, %v = normalize(%x) {axes=[0,2], epsilon=1e-5}\n";
+  auto one = sgtc::test::gradients(graph +
+                                   "constant %w: f32[2,1,2] = [1, 0, 0, 0]\n%p = mul(%y, %w)\n"
+                                   "%l = reduce_sum(%p) {axes=[0,1,2]}\noutput \"loss\" %l\n");
+  const std::vector<double> expected = {0.24817, -0.20999, -0.13363, 0.09545};
+  for (size_t i = 0; i < 4; ++i) CHECK(one["x"][i] == Approx(expected[i]).epsilon(1e-4));
+  auto all =
+      sgtc::test::gradients(graph + "%l = reduce_sum(%y) {axes=[0,1,2]}\noutput \"loss\" %l\n");
+  for (size_t i = 0; i < 4; ++i) CHECK(all["x"][i] == Approx(0).margin(1e-12));
+}
+
+TEST_CASE("weighted cross-entropy with an ignored label") {
+  auto found = sgtc::test::gradients(R"(
+state parameter %z: f64[3,2] = literal [1.0986122886681098, 0, 0, 0, 5, -5]
+constant %label: i64[3,1] = [0, 1, 0]
+constant %weight: f64[3,1] = [1, 3, 0]
+constant %total: f64[] = [4]
+%lp = log_softmax(%z) {axis=1}
+%p = pick(%lp, %label) {axis=1}
+%n = neg(%p)
+%w = mul(%n, %weight)
+%s = reduce_sum(%w) {axes=[0,1]}
+%l = div(%s, %total)
+output "loss" %l
+)");
+  const std::vector<double> expected = {-0.0625, 0.0625, 0.375, -0.375, 0, 0};
+  for (size_t i = 0; i < 6; ++i) CHECK(found["z"][i] == Approx(expected[i]).margin(1e-12));
+}

@@ -431,3 +431,14 @@ TEST_CASE("evaluation of batch-free terms has the denominator 1, of sums none") 
   CHECK(evaluation.ratios[0].denominator.empty());
   CHECK(evaluation.ratios[1].denominator == "loss.denominator.1");
 }
+
+TEST_CASE("evaluation of a loss without that form collects the error and gives no ratios") {
+  Diagnostics diagnostics;
+  const Graph graph =
+      parse_graph(regression(2, "%S = reduce_max(%e) {axes=[0,1]}\n%l = reshape(%S) {shape=[]}\n"));
+  CHECK(separate_evaluation_loss(graph, LossAverage::kExact, diagnostics).ratios.empty());
+  CHECK(diagnostics.has_errors());
+  Diagnostics means;
+  CHECK(separate_evaluation_loss(graph, LossAverage::kMeanOfMeans, means).ratios.size() == 1);
+  CHECK_FALSE(means.has_errors());
+}
