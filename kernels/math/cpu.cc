@@ -3,6 +3,7 @@
 // to arrays, for the tests.
 #include "math/double.h"
 #include "math/power.h"
+#include "math/random.h"
 #include "math/remainder.h"
 #include "math/single.h"
 #include "math/single_wide.h"
@@ -71,5 +72,28 @@ SGTC_WIDE(acosh)
 SGTC_WIDE(atanh)
 SGTC_BINARY(pow, math::pow_single(x, y), math::pow_double(x, y))
 SGTC_BINARY(fmod, math::fmod_single(x, y), math::fmod_double(x, y))
+
+SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_random_uniform_v16f32(
+    int64_t seed, int64_t step, int64_t stream, int64_t micro_batch, int64_t first_element) {
+  return math::random_uniform(math::random_words(seed, step, stream, micro_batch, first_element));
+}
+
+SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_random_normal_v16f32(
+    int64_t seed, int64_t step, int64_t stream, int64_t micro_batch, int64_t first_element) {
+  return math::random_normal(math::random_words(seed, step, stream, micro_batch, first_element),
+                             first_element);
+}
+
+SGTC_EXPORT void sgtc_random_uniform_array_f32(int64_t seed, int64_t step, int64_t stream,
+                                               int64_t micro_batch, int64_t first_element,
+                                               float* to) {
+  math::store<V16f>(to, sgtc_random_uniform_v16f32(seed, step, stream, micro_batch, first_element));
+}
+
+SGTC_EXPORT void sgtc_random_normal_array_f32(int64_t seed, int64_t step, int64_t stream,
+                                              int64_t micro_batch, int64_t first_element,
+                                              float* to) {
+  math::store<V16f>(to, sgtc_random_normal_v16f32(seed, step, stream, micro_batch, first_element));
+}
 
 SGTC_KERNELS_END
