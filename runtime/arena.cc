@@ -38,14 +38,15 @@ std::string gibibytes(int64_t bytes) {
 
 Arena::Arena(int64_t bytes) : bytes_(bytes), mapped_bytes_(bytes + kHugePage) {
   if (bytes > available_memory()) {
-    die("memory", "the program needs " + gibibytes(bytes) + ", available are " +
+    die("memory",
+        "the program needs " + gibibytes(bytes) + ", available are " +
             gibibytes(available_memory()),
         "compile it with a smaller batch or more micro-batches");
   }
   void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes_), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) die("memory", "cannot reserve " + gibibytes(bytes) + ": " +
-                                    system_error());
+  if (memory == MAP_FAILED)
+    die("memory", "cannot reserve " + gibibytes(bytes) + ": " + system_error());
   mapping_ = static_cast<unsigned char*>(memory);
   const uintptr_t start = reinterpret_cast<uintptr_t>(mapping_);
   const uintptr_t page = static_cast<uintptr_t>(kHugePage);

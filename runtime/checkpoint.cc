@@ -73,13 +73,11 @@ MaybeFailure write_files(const CheckpointWriter& writer, const std::string& fold
                          const Progress& progress, const TensorMap& model,
                          const TensorMap& optimizer) {
   Json manifest = {{"format", "sgtc-checkpoint"}, {"version", 1}, {"files", Json::object()}};
-  MaybeFailure failure = write_file(folder, kModel, manifest, [&](DurableFile& file) {
-    return write_safetensors(file, model);
-  });
+  MaybeFailure failure = write_file(
+      folder, kModel, manifest, [&](DurableFile& file) { return write_safetensors(file, model); });
   if (failure) return failure;
-  failure = write_file(folder, kOptimizer, manifest, [&](DurableFile& file) {
-    return write_safetensors(file, optimizer);
-  });
+  failure = write_file(folder, kOptimizer, manifest,
+                       [&](DurableFile& file) { return write_safetensors(file, optimizer); });
   if (failure) return failure;
   failure = write_file(folder, kState, manifest, [&](DurableFile& file) {
     return write_json(file, state_json(writer, progress));
@@ -109,8 +107,10 @@ MaybeFailure check_file(const std::string& path, const Json& entry) {
   if (!readable) return Failure{path, "has no readable entry in the manifest", {}};
   const int64_t bytes = entry["bytes"].get<int64_t>();
   if (file.size() != bytes) {
-    return Failure{path, "has " + std::to_string(file.size()) + " bytes, expected " +
-                       std::to_string(bytes), {}};
+    return Failure{
+        path,
+        "has " + std::to_string(file.size()) + " bytes, expected " + std::to_string(bytes),
+        {}};
   }
   if (sha256_hex(file.data(), static_cast<size_t>(bytes)) != entry["sha256"].get<std::string>()) {
     return Failure{path, "has other contents than its manifest says", {}};
@@ -133,8 +133,7 @@ MaybeFailure read_state(const std::string& path, Checkpoint& checkpoint) {
                         read_number(json, "seed", progress.seed) &&
                         read_number(json, "epoch", progress.position.epoch) &&
                         read_number(json, "row", progress.position.row) &&
-                        json.contains("model_fingerprint") &&
-                        json["model_fingerprint"].is_string();
+                        json.contains("model_fingerprint") && json["model_fingerprint"].is_string();
   if (!readable) return Failure{path, "lacks step, seed, data position or fingerprint", {}};
   checkpoint.model_fingerprint = json["model_fingerprint"].get<std::string>();
   return {};

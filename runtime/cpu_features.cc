@@ -117,8 +117,9 @@ MaybeFailure check_cpu_features(const std::vector<std::string>& needed, const st
     missing += (missing.empty() ? "" : ", ") + name;
   }
   if (missing.empty()) return {};
-  return Failure{"CPU", "this program was compiled for " + target + ", and this CPU lacks " +
-                     missing, "compile it with sgtc --cpu for a CPU without it"};
+  return Failure{"CPU",
+                 "this program was compiled for " + target + ", and this CPU lacks " + missing,
+                 "compile it with sgtc --cpu for a CPU without it"};
 }
 
 }  // namespace sgtc::runtime

@@ -24,8 +24,10 @@ MaybeFailure open_tokens(DataFile& data) {
   data.token_offset = kTokenHeaderBytes;
   data.token_count = (data.file.size() - kTokenHeaderBytes) / 2;
   if (header[2] != data.token_count) {
-    return Failure{path, format("is cut off: its header promises %d tokens, found %ld", header[2],
-                                static_cast<long>(data.token_count)), {}};
+    return Failure{path,
+                   format("is cut off: its header promises %d tokens, found %ld", header[2],
+                          static_cast<long>(data.token_count)),
+                   {}};
   }
   return {};
 }
@@ -75,8 +77,7 @@ MaybeFailure bind_array(const plan::Plan& plan, const plan::Feed& feed, const Da
   source.converter = lossless_conversion(file.header.dtype, feed.dtype);
   if (!source.converter) {
     return Failure{file.file.path(),
-                   "input " + feed.name + " expects " + feed.dtype + ", found " +
-                       file.header.dtype,
+                   "input " + feed.name + " expects " + feed.dtype + ", found " + file.header.dtype,
                    "convert the array with astype(" + numpy_name(feed.dtype) + ")"};
   }
   const int64_t per_sample = rows_per_sample(plan, feed);
@@ -236,9 +237,9 @@ void Feeder::load_row(int64_t micro_batch, int64_t row, int64_t sample) const {
   for (const Target& target : targets_) {
     const DataSet::Source& source = *target.source;
     if (source.samples == 0) continue;
-    source.converter(source.data + sample * source.stride, source.elements,
-                     target.instances[static_cast<size_t>(micro_batch)] +
-                         row * source.target_bytes);
+    source.converter(
+        source.data + sample * source.stride, source.elements,
+        target.instances[static_cast<size_t>(micro_batch)] + row * source.target_bytes);
   }
 }
 

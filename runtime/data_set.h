@@ -52,7 +52,7 @@ class DataSet {
     int64_t elements = 0;      // of one sample, or of the constant
     int64_t target_bytes = 0;  // of one sample, or of the constant
     Converter converter = nullptr;
-    int64_t samples = 0;       // 0: a constant
+    int64_t samples = 0;  // 0: a constant
   };
   const std::vector<Source>& sources() const { return sources_; }
 

@@ -18,11 +18,9 @@ constexpr size_t kChunk = size_t{1} << 20;
 
 // True when the operation that comes next is the one at which a test wants the process to die.
 bool crashes_here() {
-  static int64_t remaining = [] {
-    const char* text = std::getenv("SGTC_CRASH_AT");
-    return text ? std::strtoll(text, nullptr, 10) : int64_t{0};
-  }();
-  return remaining > 0 && --remaining == 0;
+  static int64_t operations = 0;
+  const char* text = std::getenv("SGTC_CRASH_AT");
+  return text && ++operations == std::strtoll(text, nullptr, 10);
 }
 
 void crash_point() {

@@ -56,12 +56,10 @@ constexpr ElementType element(std::string_view name, bool integer) {
 }
 
 constexpr ElementType kTypes[] = {
-    element<uint8_t>("bool", false), element<int8_t>("i8", true),
-    element<int16_t>("i16", true),   element<int32_t>("i32", true),
-    element<int64_t>("i64", true),   element<uint8_t>("u8", true),
-    element<uint16_t>("u16", true),  element<uint32_t>("u32", true),
-    element<uint64_t>("u64", true),  element<Half>("f16", false),
-    element<BFloat>("bf16", false),  element<float>("f32", false),
+    element<uint8_t>("bool", false), element<int8_t>("i8", true),    element<int16_t>("i16", true),
+    element<int32_t>("i32", true),   element<int64_t>("i64", true),  element<uint8_t>("u8", true),
+    element<uint16_t>("u16", true),  element<uint32_t>("u32", true), element<uint64_t>("u64", true),
+    element<Half>("f16", false),     element<BFloat>("bf16", false), element<float>("f32", false),
     element<double>("f64", false),
 };
 
@@ -112,10 +110,14 @@ constexpr Widening kWidenings[] = {
 
 Converter plain_copy(int64_t size) {
   switch (size) {
-    case 1: return copy<1>;
-    case 2: return copy<2>;
-    case 4: return copy<4>;
-    default: return copy<8>;
+    case 1:
+      return copy<1>;
+    case 2:
+      return copy<2>;
+    case 4:
+      return copy<4>;
+    default:
+      return copy<8>;
   }
 }
 

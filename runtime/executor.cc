@@ -57,7 +57,8 @@ std::vector<size_t> execution_order(const std::vector<plan::Entry>& entries) {
   std::vector<size_t> order;
   const auto ready = [&](size_t index) {
     return std::all_of(entries[index].waits.begin(), entries[index].waits.end(), [&](int64_t wait) {
-      if (wait < 0 || wait >= static_cast<int64_t>(count)) die_of_bad_plan("a wait is for no entry");
+      if (wait < 0 || wait >= static_cast<int64_t>(count))
+        die_of_bad_plan("a wait is for no entry");
       return done[static_cast<size_t>(wait)];
     });
   };

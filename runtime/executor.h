@@ -23,7 +23,7 @@ struct PreparedSchedule {
     decltype(SgtcKernel::function) function = nullptr;
     size_t first_argument = 0;  // in `arguments`
     int64_t blocks = 0;
-    int64_t micro_batch = 0;    // global
+    int64_t micro_batch = 0;  // global
   };
   struct Entry {
     const std::string* task = nullptr;

@@ -22,13 +22,13 @@ struct Options {
   bool shuffle = false;
   std::string last_batch = "drop";  // drop | pad
   // Training.
-  int64_t steps = -1;               // -1: not given
+  int64_t steps = -1;  // -1: not given
   double learning_rate = 1e-3;
   int64_t warmup = 0;
-  std::string decay = "none";       // none | linear | cosine
+  std::string decay = "none";  // none | linear | cosine
   int64_t seed = 0;
   bool seed_given = false;
-  std::string on_nan = "skip";      // skip | stop
+  std::string on_nan = "skip";  // skip | stop
   std::string init;
   // Evaluation.
   std::vector<NamedFile> eval;
@@ -38,7 +38,7 @@ struct Options {
   std::string checkpoint;
   int64_t save_every = 0;
   int64_t keep = 2;
-  std::string resume;               // "", "auto" or a folder
+  std::string resume;  // "", "auto" or a folder
   std::string save;
   // Reports.
   std::string log;
@@ -46,8 +46,8 @@ struct Options {
   bool quiet = false;
   // The run.
   std::map<std::string, int64_t> dims;
-  int64_t ranks = 0;                // 0: as many as the mesh has
-  int64_t threads = 0;              // 0: from the environment
+  int64_t ranks = 0;    // 0: as many as the mesh has
+  int64_t threads = 0;  // 0: from the environment
   bool print_plan = false;
   bool dry_run = false;
   bool version = false;

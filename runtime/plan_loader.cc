@@ -69,8 +69,7 @@ bool is_better(const plan::Plan& a, const DataSet& data_a, const plan::Plan& b,
 }  // namespace
 
 std::vector<plan::Plan> parse_plans(std::string_view text) {
-  const nlohmann::json json =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (!json.is_array() || json.empty()) die_of_bad_plan("it is not a list of plans");
   std::vector<plan::Plan> plans;
   for (const nlohmann::json& item : json) {

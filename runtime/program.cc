@@ -95,10 +95,11 @@ int run(const Program& program, const Options& options) {
   }
   Evaluator evaluator(session, eval_data);
   if (!options.eval.empty() && evaluator.dropped_rows() > 0) {
-    std::printf("note: the last %ld of %ld evaluation samples do not fill a micro-batch of %ld and "
-                "are left out of the loss\n",
-                static_cast<long>(evaluator.dropped_rows()),
-                static_cast<long>(eval_data.samples()), static_cast<long>(plan.micro_batch_rows));
+    std::printf(
+        "note: the last %ld of %ld evaluation samples do not fill a micro-batch of %ld and "
+        "are left out of the loss\n",
+        static_cast<long>(evaluator.dropped_rows()), static_cast<long>(eval_data.samples()),
+        static_cast<long>(plan.micro_batch_rows));
     std::fflush(stdout);
   }
   Trace trace(options.trace.empty() ? 1 : kTraceEvents);

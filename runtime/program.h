@@ -20,13 +20,13 @@ namespace sgtc::runtime {
 
 /// The embedded parts of one executable. Everything lives as long as the process.
 struct Program {
-  std::string_view plans;              // JSON array of plans
+  std::string_view plans;  // JSON array of plans
   const unsigned char* weights = nullptr;
   int64_t weights_bytes = 0;
   const SgtcKernel* kernels = nullptr;
   int64_t kernel_count = 0;
-  std::string_view fingerprint;        // 64 hexadecimal digits
-  std::string_view side_file;          // weights beside the executable, or empty
+  std::string_view fingerprint;  // 64 hexadecimal digits
+  std::string_view side_file;    // weights beside the executable, or empty
   std::string_view version;
 };
 

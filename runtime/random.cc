@@ -47,10 +47,18 @@ void cosine_sine(double u, double& cosine, double& sine) {
   const double c = small_cosine(x);
   const double s = small_sine(x);
   switch (quarter & 3) {
-    case 0: cosine = c, sine = s; break;
-    case 1: cosine = -s, sine = c; break;
-    case 2: cosine = -c, sine = -s; break;
-    default: cosine = s, sine = -c; break;
+    case 0:
+      cosine = c, sine = s;
+      break;
+    case 1:
+      cosine = -s, sine = c;
+      break;
+    case 2:
+      cosine = -c, sine = -s;
+      break;
+    default:
+      cosine = s, sine = -c;
+      break;
   }
 }
 
@@ -128,8 +136,8 @@ int64_t permuted(int64_t index, int64_t count, uint64_t key) {
     uint64_t left = value >> half;
     uint64_t right = value & mask;
     for (uint32_t round = 0; round < 6; ++round) {
-      const uint32_t mixed = philox({static_cast<uint32_t>(right),
-                                     static_cast<uint32_t>(right >> 32), round, 2}, key)[0];
+      const uint32_t mixed = philox(
+          {static_cast<uint32_t>(right), static_cast<uint32_t>(right >> 32), round, 2}, key)[0];
       const uint64_t next = left ^ (mixed & mask);
       left = right;
       right = next;

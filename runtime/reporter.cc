@@ -26,8 +26,8 @@ class LineBuffer {
     va_list arguments;
     va_start(arguments, pattern);
     const int room = capacity_ - length_;
-    const int length = std::vsnprintf(text_ + length_, static_cast<size_t>(room), pattern,
-                                      arguments);
+    const int length =
+        std::vsnprintf(text_ + length_, static_cast<size_t>(room), pattern, arguments);
     va_end(arguments);
     length_ += std::clamp(length, 0, room - 1);
   }

@@ -16,8 +16,8 @@ struct StepReport {
   double gradient_norm = 0;
   double learning_rate = 0;
   double milliseconds = 0;
-  int64_t samples = 0;       // of this step; 0: the program has none
-  int64_t tokens = 0;        // 0: the samples are not tokens
+  int64_t samples = 0;  // of this step; 0: the program has none
+  int64_t tokens = 0;   // 0: the samples are not tokens
   bool skipped = false;
   int64_t skipped_total = 0;
   int64_t memory = 0;        // bytes: the most that was in use so far

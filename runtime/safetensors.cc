@@ -17,10 +17,9 @@ struct TypeName {
 };
 
 constexpr TypeName kTypeNames[] = {
-    {"BOOL", "bool"}, {"I8", "i8"},   {"I16", "i16"}, {"I32", "i32"},
-    {"I64", "i64"},   {"U8", "u8"},   {"U16", "u16"}, {"U32", "u32"},
-    {"U64", "u64"},   {"F16", "f16"}, {"BF16", "bf16"}, {"F32", "f32"},
-    {"F64", "f64"},
+    {"BOOL", "bool"}, {"I8", "i8"},   {"I16", "i16"}, {"I32", "i32"}, {"I64", "i64"},
+    {"U8", "u8"},     {"U16", "u16"}, {"U32", "u32"}, {"U64", "u64"}, {"F16", "f16"},
+    {"BF16", "bf16"}, {"F32", "f32"}, {"F64", "f64"},
 };
 
 std::string plan_name(std::string_view file_name) {

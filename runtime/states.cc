@@ -72,8 +72,9 @@ Weights::Weights(const Program& program) : data_(program.weights), bytes_(progra
 
 const unsigned char* Weights::at(int64_t offset, int64_t bytes) const {
   if (offset < 0 || bytes < 0 || offset > bytes_ - bytes) {
-    die(name_, format("ends after %ld bytes, expected at least %ld", static_cast<long>(bytes_),
-                      static_cast<long>(offset + bytes)),
+    die(name_,
+        format("ends after %ld bytes, expected at least %ld", static_cast<long>(bytes_),
+               static_cast<long>(offset + bytes)),
         "copy it again or compile the program again");
   }
   return data_ + offset;
@@ -137,7 +138,8 @@ void States::load_initial_file(const std::string& path) const {
     const Converter converter = lossless_conversion(tensor.dtype, state.dtype);
     if (tensor.shape != state.shape || !converter) {
       die(path, "tensor " + state.name + ": expected " + state.dtype + " " +
-              shape_text(state.shape) + ", found " + tensor.dtype + " " + shape_text(tensor.shape));
+                    shape_text(state.shape) + ", found " + tensor.dtype + " " +
+                    shape_text(tensor.shape));
     }
     converter(tensor.data, entry.elements, entry.data);
     left.erase(found);
@@ -174,9 +176,11 @@ MaybeFailure States::restore(const std::string& path, const TensorMap& model,
     if (found == tensors.end()) return Failure{path, "has no tensor " + state.name, {}};
     const TensorView& tensor = found->second;
     if (tensor.dtype != state.dtype || tensor.shape != state.shape) {
-      return Failure{path, "tensor " + state.name + ": expected " + state.dtype + " " +
+      return Failure{path,
+                     "tensor " + state.name + ": expected " + state.dtype + " " +
                          shape_text(state.shape) + ", found " + tensor.dtype + " " +
-                         shape_text(tensor.shape), {}};
+                         shape_text(tensor.shape),
+                     {}};
     }
     std::memcpy(entry.data, tensor.data, static_cast<size_t>(entry.bytes));
   }

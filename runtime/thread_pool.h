@@ -6,11 +6,11 @@
 // more threads than CPUs, nobody spins.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <vector>
-
-#include <pthread.h>
 
 #include "program.h"
 

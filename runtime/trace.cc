@@ -26,14 +26,14 @@ MaybeFailure Trace::write(const std::string& path) const {
   const int64_t first = std::max<int64_t>(added_ - capacity, 0);
   for (int64_t i = first; i < added_; ++i) {
     const Event& event = events_[static_cast<size_t>(i % capacity)];
-    const nlohmann::json item = {{"name", *event.task},
-                                 {"ph", "X"},
-                                 {"pid", 0},
-                                 {"tid", event.stream},
-                                 {"ts", static_cast<double>(event.begin) * 1e-3},
-                                 {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
-                                 {"args", {{"stage", event.stage},
-                                           {"micro_batch", event.micro_batch}}}};
+    const nlohmann::json item = {
+        {"name", *event.task},
+        {"ph", "X"},
+        {"pid", 0},
+        {"tid", event.stream},
+        {"ts", static_cast<double>(event.begin) * 1e-3},
+        {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
+        {"args", {{"stage", event.stage}, {"micro_batch", event.micro_batch}}}};
     text += (i == first ? "\n" : ",\n") + item.dump();
   }
   text += "\n]}\n";

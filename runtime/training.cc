@@ -39,8 +39,9 @@ void Training::check_data() const {
   const int64_t rows = rows_per_step(session_.plan());
   if (data_.samples() == 0 || (options_.steps <= 0 && !options_.dry_run)) return;
   if (data_.samples() < rows) {
-    die("data", format("has %ld samples, a step takes %ld", static_cast<long>(data_.samples()),
-                       static_cast<long>(rows)),
+    die("data",
+        format("has %ld samples, a step takes %ld", static_cast<long>(data_.samples()),
+               static_cast<long>(rows)),
         "give more data, or compile with a smaller batch or fewer micro-batches");
   }
   const int64_t left = data_.samples() % rows;
@@ -48,13 +49,14 @@ void Training::check_data() const {
   if (options_.last_batch == "pad") {
     die("--last-batch=pad",
         format("%ld samples would be padded to a step of %ld, and the rows of this program have "
-               "no weights", static_cast<long>(left), static_cast<long>(rows)),
+               "no weights",
+               static_cast<long>(left), static_cast<long>(rows)),
         "use --last-batch=drop");
   }
-  std::printf("note: the last %ld of %ld samples do not fill a step of %ld and are dropped in "
-              "each epoch (--last-batch=drop)\n",
-              static_cast<long>(left), static_cast<long>(data_.samples()),
-              static_cast<long>(rows));
+  std::printf(
+      "note: the last %ld of %ld samples do not fill a step of %ld and are dropped in "
+      "each epoch (--last-batch=drop)\n",
+      static_cast<long>(left), static_cast<long>(data_.samples()), static_cast<long>(rows));
   std::fflush(stdout);
 }
 
@@ -79,22 +81,24 @@ void Training::resume() {
   const int64_t newest = root.empty() || options_.dry_run ? -1 : newest_step(root);
   if (!found) {
     if (newest < 0) return;
-    die(root, format("holds checkpoints up to step %ld of an earlier run",
-                     static_cast<long>(newest)),
+    die(root,
+        format("holds checkpoints up to step %ld of an earlier run", static_cast<long>(newest)),
         "go on with --resume auto, or give an empty folder");
   }
   if (found->model_fingerprint != writer_.model_fingerprint) {
-    die(found->folder, "belongs to another model: fingerprint " + found->model_fingerprint +
-            ", expected " + writer_.model_fingerprint,
+    die(found->folder,
+        "belongs to another model: fingerprint " + found->model_fingerprint + ", expected " +
+            writer_.model_fingerprint,
         "resume with a program of the same graph, parameters and optimizer");
   }
   if (!automatic && newest > found->progress.step) {
-    die(root, format("also holds step %ld, after the step %ld to resume from",
-                     static_cast<long>(newest), static_cast<long>(found->progress.step)),
+    die(root,
+        format("also holds step %ld, after the step %ld to resume from", static_cast<long>(newest),
+               static_cast<long>(found->progress.step)),
         "give --checkpoint another folder, or remove the later steps");
   }
-  require(session_.states().restore(found->folder, found->model.tensors(),
-                                    found->optimizer.tensors()));
+  require(
+      session_.states().restore(found->folder, found->model.tensors(), found->optimizer.tensors()));
   const int64_t seed = options_.seed_given ? options_.seed : found->progress.seed;
   progress_ = found->progress;
   progress_.seed = seed;
@@ -118,7 +122,7 @@ StepReport Training::step() {
 
   StepReport report;
   report.step = control.step;
-  report.steps = options_.steps;
+  report.steps = std::max(options_.steps, control.step);  // a dry run needs no --steps
   report.has_loss = result.has_loss;
   report.loss = result.loss;
   report.has_gradient_norm = result.has_gradient_norm;
@@ -133,7 +137,7 @@ StepReport Training::step() {
   report.memory_total = memory_total_;
   const double done = static_cast<double>(control.step - first_step_ + 1);
   const double elapsed = static_cast<double>(end - start_time_) * 1e-9;
-  report.seconds_left = elapsed / done * static_cast<double>(options_.steps - control.step);
+  report.seconds_left = elapsed / done * static_cast<double>(report.steps - control.step);
   return report;
 }
 
@@ -159,8 +163,8 @@ int Training::run() {
   if (evaluator_ && !options_.eval.empty()) evaluate();
   if (progress_.skipped > 0) {
     reporter_.note(format("%ld of %ld steps were skipped because a gradient was not finite",
-                          static_cast<long>(progress_.skipped),
-                          static_cast<long>(progress_.step)).c_str());
+                          static_cast<long>(progress_.skipped), static_cast<long>(progress_.step))
+                       .c_str());
   }
   return stop_requested() ? kExitSignal : kExitDone;
 }

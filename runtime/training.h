@@ -50,8 +50,8 @@ class Training {
   Reporter reporter_;
   Progress progress_;
   int64_t first_step_ = 1;
-  int64_t start_time_ = 0;     // nanoseconds
-  int64_t saved_step_ = -1;    // of the newest checkpoint in --checkpoint
+  int64_t start_time_ = 0;   // nanoseconds
+  int64_t saved_step_ = -1;  // of the newest checkpoint in --checkpoint
   int64_t evaluated_step_ = -1;
   int64_t memory_total_ = 0;
 };

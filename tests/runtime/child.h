@@ -17,13 +17,14 @@
 namespace sgtc::runtime {
 
 struct ChildResult {
-  int code = -1;    // exit code; -1 if a signal ended it
+  int code = -1;  // exit code; -1 if a signal ended it
   int signal = 0;
   std::string output;
   std::string errors;
 };
 
-/// Starts `body` in a child with its output in files of `folder`; its return value is the exit code.
+/// Starts `body` in a child with its output in files of `folder`; its return value is the exit
+/// code.
 inline pid_t start_child(const TemporaryFolder& folder, const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();

@@ -74,9 +74,13 @@ TEST_CASE("files that are cut off are refused, wherever it happens") {
 
 TEST_CASE("shapes beyond 2^63 elements are refused") {
   CHECK(problem(file_with("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, "
-                          "9999999999), }", "1234")).find("is cut off") == 0);
+                          "9999999999), }",
+                          "1234"))
+            .find("is cut off") == 0);
   CHECK(!problem(file_with("{'descr': '<f4', 'fortran_order': False, 'shape': "
-                           "(99999999999999999999999,), }", "1234")).empty());
+                           "(99999999999999999999999,), }",
+                           "1234"))
+             .empty());
 }
 
 }  // namespace sgtc::runtime

@@ -50,8 +50,7 @@ TEST_CASE("data options repeat and keep their order") {
 
 TEST_CASE("misspelt options get a suggestion") {
   CHECK(refusal({"--step", "3"}) == "error: --step: is not an option; did you mean --steps?\n");
-  CHECK(refusal({"--wombat"}) ==
-        "error: --wombat: is not an option; --help lists the options\n");
+  CHECK(refusal({"--wombat"}) == "error: --wombat: is not an option; --help lists the options\n");
   CHECK(refusal({"file.npy"}) ==
         "error: file.npy: is not an option; options begin with --; --help lists them\n");
 }
@@ -68,8 +67,7 @@ TEST_CASE("values that cannot be read are refused with what was expected") {
   CHECK(refusal({"--data", "=f"}) == "error: --data: expected NAME=FILE, found '=f'\n");
   CHECK(refusal({"--tokens", "x=f"}) == "error: --tokens: expected X,Y=FILE, found 'x=f'\n");
   CHECK(refusal({"--seed"}) == "error: --seed: needs a value: N\n");
-  CHECK(refusal({"--quiet=yes"}) ==
-        "error: --quiet: takes no value; leave out what follows it\n");
+  CHECK(refusal({"--quiet=yes"}) == "error: --quiet: takes no value; leave out what follows it\n");
 }
 
 TEST_CASE("help lists every option in groups and keeps to 100 columns") {

@@ -1,8 +1,9 @@
 // A whole program by hand: linear regression y = x·w, squared error, momentum SGD.
 //
 // Micro-batches of kRows rows, kMicroBatches of them per step. Forward and backward of a
-// micro-batch are one task of two kernels, joined by a slot buffer; the update is another. Gradients
-// get a tiny seed- and step-dependent noise, so that a wrong seed or step after a resume shows.
+// micro-batch are one task of two kernels, joined by a slot buffer; the update is another.
+// Gradients get a tiny seed- and step-dependent noise, so that a wrong seed or step after a resume
+// shows.
 #pragma once
 
 #include <cmath>
@@ -107,6 +108,31 @@ inline void add_buffer(plan::Position& position, const std::string& name, const 
   position.arena_bytes += stride * count;
 }
 
+inline plan::Task compute_task(const std::string& name, std::vector<plan::Call> calls) {
+  plan::Task task;
+  task.name = name;
+  task.kind = "compute";
+  task.calls = std::move(calls);
+  return task;
+}
+
+inline plan::Kernel kernel_of(const std::string& symbol, int64_t blocks) {
+  plan::Kernel kernel;
+  kernel.symbol = symbol;
+  kernel.blocks = blocks;
+  return kernel;
+}
+
+inline plan::Entry entry_of(const std::string& task, int64_t micro_batch = 0, int64_t stream = 0,
+                            std::vector<int64_t> waits = {}) {
+  plan::Entry entry;
+  entry.task = task;
+  entry.micro_batch = micro_batch;
+  entry.stream = stream;
+  entry.waits = std::move(waits);
+  return entry;
+}
+
 inline plan::Position regression_position() {
   plan::Position position;
   position.stages = {0};
@@ -124,26 +150,22 @@ inline plan::Position regression_position() {
   add_buffer(position, "prediction", "micro_batch", {kRows}, kRows * 4, kMicroBatches);
   add_buffer(position, "numerator", "micro_batch", {}, 4, kMicroBatches);
   add_buffer(position, "residual", "slot", {kRows}, kRows * 4);
-  const auto argument = [](const char* name) { return plan::Argument{name, {}, 0}; };
   const auto call = [&](const char* kernel, std::vector<const char*> names) {
     plan::Call call{kernel, {}};
-    for (const char* name : names) call.arguments.push_back(argument(name));
+    for (const char* name : names) call.arguments.push_back({name, {}, 0});
     return call;
   };
-  plan::Task micro_batch{.name = "forward_backward", .kind = "compute"};
-  micro_batch.calls = {call("forward", {"x", "w", "y", "residual", "status"}),
-                       call("backward", {"x", "residual", "gradient", "loss"})};
-  plan::Task update{.name = "update", .kind = "compute"};
-  update.calls = {
-      call("update", {"w", "w.momentum", "gradient", "control", "norm", "finite", "updates"})};
-  plan::Task evaluate{.name = "evaluate", .kind = "compute"};
-  evaluate.calls = {call("evaluate", {"x", "w", "y", "prediction", "numerator"})};
-  position.tasks = {micro_batch, update, evaluate};
+  position.tasks = {
+      compute_task("forward_backward", {call("forward", {"x", "w", "y", "residual", "status"}),
+                                        call("backward", {"x", "residual", "gradient", "loss"})}),
+      compute_task("update", {call("update", {"w", "w.momentum", "gradient", "control", "norm",
+                                              "finite", "updates"})}),
+      compute_task("evaluate", {call("evaluate", {"x", "w", "y", "prediction", "numerator"})})};
   for (int64_t m = 0; m < kMicroBatches; ++m) {
-    position.schedules["train"].push_back({.task = "forward_backward", .micro_batch = m});
-    position.schedules["evaluate"].push_back({.task = "evaluate", .micro_batch = m});
+    position.schedules["train"].push_back(entry_of("forward_backward", m));
+    position.schedules["evaluate"].push_back(entry_of("evaluate", m));
   }
-  position.schedules["train"].push_back({.task = "update"});
+  position.schedules["train"].push_back(entry_of("update"));
   return position;
 }
 
@@ -155,10 +177,8 @@ inline plan::Plan regression_plan() {
   plan.mesh = {{"pp", 1}, {"dp", 1}, {"tp", 1}};
   plan.micro_batches = kMicroBatches;
   plan.micro_batch_rows = kRows;
-  plan.kernels = {{.symbol = "forward", .blocks = kRows},
-                  {.symbol = "backward", .blocks = kWidth},
-                  {.symbol = "update", .blocks = 1},
-                  {.symbol = "evaluate", .blocks = 1}};
+  plan.kernels = {kernel_of("forward", kRows), kernel_of("backward", kWidth),
+                  kernel_of("update", 1), kernel_of("evaluate", 1)};
   plan.positions = {regression_position()};
   plan.feeds = {{"x", "f32", {kRows, kWidth}, 0, "dot"}, {"y", "f32", {kRows}, 0, "difference"}};
   plan.results = {{"loss", "loss", "f32", {}, 0},
@@ -166,12 +186,11 @@ inline plan::Plan regression_plan() {
                   {"finite", "finite", "bool", {}, 0}};
   plan.evaluate_results = {{"prediction", "prediction", "f32", {kRows}, 0}};
   plan.loss_terms = {{1, "numerator", "", kRows}};
-  plan.states = {
-      {"w", "parameter", "f32", {kWidth}, "w", 0, "normal", 0, 0, 0.5, 0},
-      {"w.momentum", "moment", "f32", {kWidth}, "w.momentum", 0, "zero", 0, 0, 0, 0},
-      {"updates", "statistic", "f32", {}, "updates", 0, "fill", 0, 10, 0, 0},
-      {"gradient", "accumulator", "f32", {kWidth}, "gradient", 0, "zero", 0, 0, 0, 0},
-      {"loss.total", "accumulator", "f32", {}, "loss", 0, "zero", 0, 0, 0, 0}};
+  plan.states = {{"w", "parameter", "f32", {kWidth}, "w", 0, "normal", 0, 0, 0.5, 0},
+                 {"w.momentum", "moment", "f32", {kWidth}, "w.momentum", 0, "zero", 0, 0, 0, 0},
+                 {"updates", "statistic", "f32", {}, "updates", 0, "fill", 0, 10, 0, 0},
+                 {"gradient", "accumulator", "f32", {kWidth}, "gradient", 0, "zero", 0, 0, 0, 0},
+                 {"loss.total", "accumulator", "f32", {}, "loss", 0, "zero", 0, 0, 0, 0}};
   plan.control = {{"learning_rate", "f32", 0}, {"seed", "i64", 8}, {"step", "i64", 16}};
   plan.checked_nodes = {"dot"};
   plan.model_fingerprint = "model-a";

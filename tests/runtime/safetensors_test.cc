@@ -52,7 +52,8 @@ TEST_CASE("damaged tensor files are refused") {
   CHECK(problem("") == "is not a safetensors file, or is cut off inside its header");
   CHECK(problem(std::string(8, '\xff') + "{}") ==
         "is not a safetensors file, or is cut off inside its header");
-  CHECK(problem(with_header("[]", "")).find("its header is not a JSON object") != std::string::npos);
+  CHECK(problem(with_header("[]", "")).find("its header is not a JSON object") !=
+        std::string::npos);
   CHECK(problem(with_header("{\"w\":", "")).find("not a JSON object") != std::string::npos);
   const auto entry = [](const std::string& text, const std::string& data = "12345678") {
     return problem(with_header("{\"w\":" + text + "}", data));
