@@ -69,9 +69,7 @@ void Cloner::replace(ValueId old, ValueId replacement) {
   map_[static_cast<size_t>(old)] = replacement;
 }
 
-void Cloner::inherit(const Node& node) {
-  target_.context() = {node.phase, node.id, node.sources};
-}
+void Cloner::inherit(const Node& node) { target_.context() = {node.phase, node.id, node.sources}; }
 
 Graph Cloner::finish() {
   for (const Output& output : source_.outputs) {

@@ -87,8 +87,8 @@ std::vector<ValueId> Graph::add_named_node(Op op, std::vector<ValueId> operands,
   std::vector<TensorType> types;
   for (const ValueId operand : operands) types.push_back(type(operand));
   types = infer_types(op, types, attributes);
-  SGTC_CHECK(names.size() == types.size(), "wrong number of result names for " +
-                                               std::string(name_of(op)));
+  SGTC_CHECK(names.size() == types.size(),
+             "wrong number of result names for " + std::string(name_of(op)));
   Node node;
   node.op = op;
   node.operands = std::move(operands);

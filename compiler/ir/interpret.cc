@@ -90,8 +90,8 @@ void Interpreter::set(const std::string& name, const Tensor& tensor) {
   }
   if (tensor.type != value.type) {
     throw Error('%' + name + ": expected " + std::string(name_of(value.type.dtype)) +
-                to_string(value.type.shape) + ", found " +
-                std::string(name_of(tensor.type.dtype)) + to_string(tensor.type.shape));
+                to_string(value.type.shape) + ", found " + std::string(name_of(tensor.type.dtype)) +
+                to_string(tensor.type.shape));
   }
   if (value.kind == ValueKind::kFeed) {
     feeds_[id].assign(static_cast<size_t>(graph_.micro_batches), tensor);
@@ -170,8 +170,8 @@ Tensor Interpreter::initial_value(const Value& value) const {
   if (initial.kind == Initializer::Kind::kZero) return tensor;
   std::vector<double> values(static_cast<size_t>(tensor.count()), initial.a);
   if (initial.kind != Initializer::Kind::kFill) {
-    const uint64_t key = initial.seed != 0 ? random::stream_key(initial.seed, 0)
-                                           : random::mix(key_of(value.name));
+    const uint64_t key =
+        initial.seed != 0 ? random::stream_key(initial.seed, 0) : random::mix(key_of(value.name));
     const bool normal = initial.kind == Initializer::Kind::kRandomNormal;
     for (size_t i = 0; i < values.size(); ++i) {
       const double unit = interpret::random_element(normal, key, static_cast<int64_t>(i), 0, 0);
@@ -229,8 +229,7 @@ void Interpreter::run_node(const Node& node, int64_t micro_batch) {
   std::vector<const Tensor*> operands;
   for (const ValueId operand : node.operands) operands.push_back(&value(operand));
   const int64_t global = replica_ * graph_.micro_batches + micro_batch;
-  std::vector<Tensor> results =
-      evaluate(node.op, operands, node.attributes, {precision_, global});
+  std::vector<Tensor> results = evaluate(node.op, operands, node.attributes, {precision_, global});
   for (size_t i = 0; i < results.size(); ++i) {
     values_[static_cast<size_t>(node.results[i])] = std::move(results[i]);
   }

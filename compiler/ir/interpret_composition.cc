@@ -28,8 +28,7 @@ void softmax(const Call& call) {
   std::vector<double> line(static_cast<size_t>(view.size));
   for (int64_t l = 0; l < view.outer * view.inner; ++l) {
     const auto at = [&](size_t i) {
-      return static_cast<size_t>(
-          view.at(l / view.inner, static_cast<int64_t>(i), l % view.inner));
+      return static_cast<size_t>(view.at(l / view.inner, static_cast<int64_t>(i), l % view.inner));
     };
     double largest = -kInfinity;
     for (size_t i = 0; i < line.size(); ++i) {

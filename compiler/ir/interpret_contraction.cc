@@ -55,10 +55,10 @@ void matmul(const Call& call) {
   const int64_t inner = transposed ? a[a.size() - 2] : a.back();
   int64_t batch = 0;
   for_each_index(leading(shape), [&](const Shape& index) {
-    multiply(call, static_cast<size_t>(position_in(leading(a), index) * matrix(a)),
-             static_cast<size_t>(position_in(leading(call.shape(1)), index) *
-                                 matrix(call.shape(1))),
-             static_cast<size_t>(batch++ * matrix(shape)), inner);
+    multiply(
+        call, static_cast<size_t>(position_in(leading(a), index) * matrix(a)),
+        static_cast<size_t>(position_in(leading(call.shape(1)), index) * matrix(call.shape(1))),
+        static_cast<size_t>(batch++ * matrix(shape)), inner);
   });
   for (double& value : result.reals) value = call.rounded(value);
   for (int64_t& value : result.integers) value = wrap_to(result.type.dtype, value);
@@ -127,8 +127,8 @@ struct Window {
 
 // Adds x * w to y for each pair of a convolution; each of the three visits may be the target.
 template <typename Visit>
-void for_each_product(const Shape& x, const Shape& w, const Shape& y,
-                      const Attributes& attributes, Visit visit) {
+void for_each_product(const Shape& x, const Shape& w, const Shape& y, const Attributes& attributes,
+                      Visit visit) {
   const Window window(attributes, spatial_of(x), spatial_of(y), spatial_of(w));
   const int64_t groups = attributes.integer("groups");
   const int64_t outputs_per_group = w[0] / groups;
@@ -229,16 +229,15 @@ void average_pool(const Call& call) {
 
 void average_pool_grad(const Call& call) {
   Tensor& dx = call.result();
-  for_each_plane(call, dx.type.shape, call.shape(0),
-                 [&](const Window& window, int64_t to, int64_t from) {
-                   const std::vector<double> counts = window_counts(call, window);
-                   window.for_each_tap([&](int64_t out, int64_t, int64_t in) {
-                     if (in < 0) return;
-                     const double dy = call.operand(0).reals[static_cast<size_t>(from + out)];
-                     dx.reals[static_cast<size_t>(to + in)] +=
-                         dy / counts[static_cast<size_t>(out)];
-                   });
-                 });
+  for_each_plane(
+      call, dx.type.shape, call.shape(0), [&](const Window& window, int64_t to, int64_t from) {
+        const std::vector<double> counts = window_counts(call, window);
+        window.for_each_tap([&](int64_t out, int64_t, int64_t in) {
+          if (in < 0) return;
+          const double dy = call.operand(0).reals[static_cast<size_t>(from + out)];
+          dx.reals[static_cast<size_t>(to + in)] += dy / counts[static_cast<size_t>(out)];
+        });
+      });
 }
 
 }  // namespace

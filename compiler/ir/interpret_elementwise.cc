@@ -145,7 +145,8 @@ T power(T base, T exponent) {
   return static_cast<T>(result);
 }
 
-// `bits` is the width of the dtype; other amounts give 0, or -1 for a negative number shifted right.
+// `bits` is the width of the dtype; other amounts give 0, or -1 for a negative number shifted
+// right.
 template <typename T>
 T shift(Op op, T a, T amount, int64_t bits) {
   const bool out = static_cast<uint64_t>(amount) >= static_cast<uint64_t>(bits);
@@ -281,9 +282,8 @@ void test(const Call& call) {
   const bool negative = call.attributes.integer_or("negative", 1) != 0;
   const std::vector<double>& x = call.operand(0).reals;
   for (size_t i = 0; i < x.size(); ++i) {
-    const bool holds = call.op == Op::kIsNan
-                           ? std::isnan(x[i])
-                           : std::isinf(x[i]) && (x[i] > 0 ? positive : negative);
+    const bool holds = call.op == Op::kIsNan ? std::isnan(x[i])
+                                             : std::isinf(x[i]) && (x[i] > 0 ? positive : negative);
     call.result().integers[i] = holds ? 1 : 0;
   }
 }
@@ -303,8 +303,8 @@ int64_t combine_integers(const Call& call, size_t a, size_t b) {
   const int64_t y = call.operand(1).integers[b];
   const int64_t bits = 8 * size_of(dtype);
   if (!is_unsigned(dtype)) return wrap_to(dtype, binary_integer<int64_t>(call.op, x, y, bits));
-  const auto result = binary_integer<uint64_t>(call.op, static_cast<uint64_t>(x),
-                                               static_cast<uint64_t>(y), bits);
+  const auto result =
+      binary_integer<uint64_t>(call.op, static_cast<uint64_t>(x), static_cast<uint64_t>(y), bits);
   return wrap_to(dtype, static_cast<int64_t>(result));
 }
 

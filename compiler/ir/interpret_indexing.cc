@@ -89,9 +89,8 @@ void indexing(const Call& call) {
   };
   const auto scatter_as = [&](Op op) {
     call.results[0] = call.operand(0);
-    return [&call, op](int64_t data, int64_t gathered) {
-      scatter_element(call, op, data, gathered);
-    };
+    return
+        [&call, op](int64_t data, int64_t gathered) { scatter_element(call, op, data, gathered); };
   };
   switch (call.op) {
     case Op::kGather:
@@ -104,11 +103,11 @@ void indexing(const Call& call) {
     case Op::kScatterAdd:
       return for_each_gathered(call, scatter_as(Op::kAdd));
     case Op::kScatterElements:
-      return for_each_gathered_element(
-          call, scatter_as(reduction_op(call.attributes.text("reduction"))));
+      return for_each_gathered_element(call,
+                                       scatter_as(reduction_op(call.attributes.text("reduction"))));
     case Op::kScatterNd:
-      return for_each_gathered_slice(
-          call, 0, scatter_as(reduction_op(call.attributes.text("reduction"))));
+      return for_each_gathered_slice(call, 0,
+                                     scatter_as(reduction_op(call.attributes.text("reduction"))));
     default:
       internal_error(__FILE__, __LINE__, std::string(name_of(call.op)) + " does not index");
   }

@@ -78,8 +78,7 @@ void iota(const Call& call) {
     if (call.result().is_real()) {
       call.result().reals[static_cast<size_t>(i)] = call.rounded(static_cast<double>(along));
     } else {
-      call.result().integers[static_cast<size_t>(i)] =
-          wrap_to(call.result().type.dtype, along);
+      call.result().integers[static_cast<size_t>(i)] = wrap_to(call.result().type.dtype, along);
     }
   }
 }

@@ -34,8 +34,7 @@ AxisView::AxisView(const Shape& shape, int64_t axis) {
   }
 }
 
-double random_element(bool normal, uint64_t key, int64_t index, int64_t step,
-                      int64_t micro_batch) {
+double random_element(bool normal, uint64_t key, int64_t index, int64_t step, int64_t micro_batch) {
   const random::Block block = random::block_of(key, index / 4, step, micro_batch);
   const int64_t word = index % 4;
   if (!normal) return random::unit_closed_open(block.words[word]);
@@ -52,8 +51,8 @@ void random(const Call& call) {
   const bool normal = call.op == Op::kRandomNormal;
   std::vector<double>& reals = call.result().reals;
   for (size_t i = 0; i < reals.size(); ++i) {
-    reals[i] = call.rounded(random_element(normal, key, static_cast<int64_t>(i), step,
-                                           call.context.micro_batch));
+    reals[i] = call.rounded(
+        random_element(normal, key, static_cast<int64_t>(i), step, call.context.micro_batch));
   }
 }
 

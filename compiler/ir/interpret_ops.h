@@ -65,7 +65,6 @@ void attention_grad(const Call& call);  // part of composition
 void random(const Call& call);
 
 /// Element `index` of a random tensor: normal (mean 0, deviation 1) or uniform in [0, 1).
-double random_element(bool normal, uint64_t key, int64_t index, int64_t step,
-                      int64_t micro_batch);
+double random_element(bool normal, uint64_t key, int64_t index, int64_t step, int64_t micro_batch);
 
 }  // namespace sgtc::interpret

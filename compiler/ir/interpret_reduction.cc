@@ -53,8 +53,8 @@ void reduce(const Call& call) {
     } else if (x.is_real()) {
       y.reals[to] = combine(call.op, y.reals[to], x.reals[i]);
     } else {
-      y.integers[to] = combine(call.op, y.integers[to], x.integers[i],
-                               x.type.dtype == DType::kUInt64);
+      y.integers[to] =
+          combine(call.op, y.integers[to], x.integers[i], x.type.dtype == DType::kUInt64);
     }
     started[to] = true;
     ++i;
@@ -115,8 +115,7 @@ void cum_sum(const Call& call) {
     uint64_t integer = 0;
     for (int64_t i = 0; i < view.size; ++i) {
       const int64_t along = reverse ? view.size - 1 - i : i;
-      const auto at =
-          static_cast<size_t>(view.at(line / view.inner, along, line % view.inner));
+      const auto at = static_cast<size_t>(view.at(line / view.inner, along, line % view.inner));
       const double real_before = real;
       const uint64_t integer_before = integer;
       if (x.is_real()) {
@@ -124,8 +123,8 @@ void cum_sum(const Call& call) {
         y.reals[at] = call.rounded(exclusive ? real_before : real);
       } else {
         integer += static_cast<uint64_t>(x.integers[at]);
-        y.integers[at] = wrap_to(x.type.dtype,
-                                 static_cast<int64_t>(exclusive ? integer_before : integer));
+        y.integers[at] =
+            wrap_to(x.type.dtype, static_cast<int64_t>(exclusive ? integer_before : integer));
       }
     }
   }
@@ -141,9 +140,12 @@ void top_k(const Call& call) {
     const int64_t o = line / view.inner;
     const int64_t n = line % view.inner;
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return largest ? is_greater(x, view.at(o, a, n), view.at(o, b, n))
-                     : is_greater(x, view.at(o, b, n), view.at(o, a, n));
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const int64_t i = view.at(o, a, n);
+      const int64_t j = view.at(o, b, n);
+      const bool before = largest ? is_greater(x, i, j) : is_greater(x, j, i);
+      const bool after = largest ? is_greater(x, j, i) : is_greater(x, i, j);
+      return before || (!after && a < b);
     });
     for (int64_t i = 0; i < kept.size; ++i) {
       const int64_t from = order[static_cast<size_t>(i)];

@@ -64,9 +64,8 @@ template <typename T>
 LiteralPtr make(DType dtype, const Shape& shape, std::span<const T> values) {
   auto literal = std::make_shared<Literal>(dtype, shape);
   const auto count = static_cast<int64_t>(values.size());
-  SGTC_CHECK(count == literal->element_count(),
-             "a literal of shape " + to_string(shape) + " got " + std::to_string(count) +
-                 " values");
+  SGTC_CHECK(count == literal->element_count(), "a literal of shape " + to_string(shape) + " got " +
+                                                    std::to_string(count) + " values");
   for (int64_t i = 0; i < count; ++i) {
     const T value = values[static_cast<size_t>(i)];
     if constexpr (std::is_same_v<T, double>) {
@@ -93,8 +92,8 @@ Literal::Literal(DType dtype, Shape shape, std::span<const std::byte> bytes,
                  std::shared_ptr<const void> owner)
     : dtype_(dtype), shape_(std::move(shape)), owner_(std::move(owner)), view_(bytes) {
   SGTC_CHECK(static_cast<int64_t>(view_.size()) == element_count() * size_of(dtype_),
-             "a view of " + std::to_string(view_.size()) + " bytes for shape " +
-                 to_string(shape_) + " of " + std::string(name_of(dtype_)));
+             "a view of " + std::to_string(view_.size()) + " bytes for shape " + to_string(shape_) +
+                 " of " + std::string(name_of(dtype_)));
 }
 
 int64_t Literal::element_count() const { return sgtc::element_count(shape_); }
@@ -118,9 +117,8 @@ double Literal::as_double(int64_t index) const {
     case DType::kFloat64:
       return load<double>(at);
     default:
-      return with_integer_type(dtype_, [&](auto type) {
-        return static_cast<double>(load<decltype(type)>(at));
-      });
+      return with_integer_type(
+          dtype_, [&](auto type) { return static_cast<double>(load<decltype(type)>(at)); });
   }
 }
 
@@ -157,8 +155,7 @@ void Literal::set_int(int64_t index, int64_t value) {
     return set_double(index, static_cast<double>(value));
   }
   if (dtype_ == DType::kBool) return store<uint8_t>(at, value != 0 ? 1 : 0);
-  with_integer_type(dtype_,
-                    [&](auto type) { store(at, static_cast<decltype(type)>(value)); });
+  with_integer_type(dtype_, [&](auto type) { store(at, static_cast<decltype(type)>(value)); });
 }
 
 int64_t saturate_to(DType dtype, double value) {

@@ -177,9 +177,8 @@ bool is_among(std::string_view names, const std::string& name) {
 void check_attribute_names(const Entry& entry, const Attributes& attributes) {
   for (const auto& [name, value] : attributes.map()) {
     if (!is_among(entry.attributes, name)) {
-      rules::mismatch(entry.attributes.empty()
-                          ? "no attributes"
-                          : "attributes among" + std::string(entry.attributes),
+      rules::mismatch(entry.attributes.empty() ? "no attributes"
+                                               : "attributes among" + std::string(entry.attributes),
                       name);
     }
     const int64_t* flag = std::get_if<int64_t>(&value);

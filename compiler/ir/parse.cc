@@ -22,8 +22,8 @@ class Scanner {
       column = text_[i] == '\n' ? 1 : column + 1;
       line += text_[i] == '\n' ? 1 : 0;
     }
-    throw Error("graph text, line " + std::to_string(line) + ", column " +
-                std::to_string(column) + ": " + what);
+    throw Error("graph text, line " + std::to_string(line) + ", column " + std::to_string(column) +
+                ": " + what);
   }
 
   bool at_end() {
@@ -91,8 +91,8 @@ class Scanner {
     skip();
     const size_t begin = position_;
     if (position_ < text_.size() && text_[position_] == '-') ++position_;
-    while (position_ < text_.size() && (is_word_character(text_[position_]) ||
-                                        text_[position_] == '.' || is_exponent_sign())) {
+    while (position_ < text_.size() &&
+           (is_word_character(text_[position_]) || text_[position_] == '.' || is_exponent_sign())) {
       ++position_;
     }
     if (begin == position_) fail("expected a number, found " + found());
@@ -356,8 +356,8 @@ class Parser {
     if (!dtype) scanner_.fail("expected a dtype, found \"" + word + '"');
     const Shape shape = integers();
     for (const int64_t size : shape) {
-      if (size < 0) scanner_.fail("expected sizes that are not negative, found " +
-                                  to_string(shape));
+      if (size < 0)
+        scanner_.fail("expected sizes that are not negative, found " + to_string(shape));
     }
     return {*dtype, shape};
   }
@@ -376,8 +376,8 @@ class Parser {
     if (word == "fill") {
       initializer.kind = Initializer::Kind::kFill;
     } else if (word == "normal" || word == "uniform") {
-      initializer.kind = word == "normal" ? Initializer::Kind::kRandomNormal
-                                          : Initializer::Kind::kRandomUniform;
+      initializer.kind =
+          word == "normal" ? Initializer::Kind::kRandomNormal : Initializer::Kind::kRandomUniform;
       scanner_.expect(',');
       initializer.b = to_real(scanner_.number());
       scanner_.expect(',');

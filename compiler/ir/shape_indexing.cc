@@ -20,9 +20,9 @@ void check_element_indices(const Call& call) {
   const auto axis = static_cast<size_t>(call.axis(call.rank(0)));
   for (size_t d = 0; d < call.shape(0).size(); ++d) {
     if (d != axis && call.shape(1)[d] > call.shape(0)[d]) {
-      mismatch("indices within " + to_string(call.shape(0)) + " outside axis " +
-                   std::to_string(axis),
-               to_string(call.shape(1)));
+      mismatch(
+          "indices within " + to_string(call.shape(0)) + " outside axis " + std::to_string(axis),
+          to_string(call.shape(1)));
     }
   }
 }

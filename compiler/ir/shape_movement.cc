@@ -17,8 +17,8 @@ const Shape& shape_attribute(const Call& call) {
 Types reshape(const Call& call) {
   const Shape& shape = shape_attribute(call);
   if (element_count(shape) != element_count(call.shape(0))) {
-    mismatch("a shape with the " + std::to_string(element_count(call.shape(0))) +
-                 " elements of " + to_string(call.shape(0)),
+    mismatch("a shape with the " + std::to_string(element_count(call.shape(0))) + " elements of " +
+                 to_string(call.shape(0)),
              to_string(shape));
   }
   return {{call.dtype(0), shape}};
@@ -63,8 +63,7 @@ Types slice(const Call& call) {
     const bool overflow = __builtin_mul_overflow(sizes[d] - 1, steps[d], &last) ||
                           __builtin_add_overflow(last, starts[d], &last);
     if (overflow || starts[d] >= size || last < 0 || last >= size) {
-      mismatch("a slice within size " + std::to_string(size) + " of dimension " +
-                   std::to_string(d),
+      mismatch("a slice within size " + std::to_string(size) + " of dimension " + std::to_string(d),
                "start " + std::to_string(starts[d]) + ", size " + std::to_string(sizes[d]) +
                    ", step " + std::to_string(steps[d]));
     }

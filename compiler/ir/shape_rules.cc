@@ -26,9 +26,7 @@ int64_t Call::integer(const std::string& name) const {
   return get<int64_t>(attributes, name, "an integer");
 }
 
-double Call::real(const std::string& name) const {
-  return get<double>(attributes, name, "a real");
-}
+double Call::real(const std::string& name) const { return get<double>(attributes, name, "a real"); }
 
 const std::string& Call::text(const std::string& name) const {
   return get<std::string>(attributes, name, "a text");

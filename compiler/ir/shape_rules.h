@@ -32,8 +32,7 @@ struct Call {
   /// The attribute `axes`, checked to be sorted, unique and in [0, rank).
   const std::vector<int64_t>& axes(int64_t rank) const;
   /// An integer list with `count` elements that are at least `least`.
-  const std::vector<int64_t>& integers(const std::string& name, int64_t count,
-                                       int64_t least) const;
+  const std::vector<int64_t>& integers(const std::string& name, int64_t count, int64_t least) const;
 
   // Checks of operands.
   void same_dtypes(size_t first, size_t end) const;

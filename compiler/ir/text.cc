@@ -1,6 +1,7 @@
 // The text form of a graph: printing. parse.cc reads it; ir/text.h has what both share.
 #include "ir/text.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -12,12 +13,16 @@ namespace {
 
 using text::kMostElements;
 
+// The shortest digits that read back as the same number of the dtype.
 std::string number(double value, DType dtype) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   char buffer[40];
-  std::snprintf(buffer, sizeof buffer, dtype == DType::kFloat64 ? "%.17g" : "%.9g", value);
-  return buffer;
+  const std::to_chars_result result =
+      dtype == DType::kFloat64
+          ? std::to_chars(buffer, buffer + sizeof buffer, value)
+          : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value));
+  return std::string(buffer, result.ptr);
 }
 
 // A real attribute: never looks like an integer.
@@ -162,8 +167,8 @@ std::string to_text(const Graph& graph) {
   std::string result = header(graph) + leaf_lines(graph);
   for (const Node& node : graph.nodes) result += node_line(graph, node);
   for (const Output& output : graph.outputs) {
-    result += "output " + quoted(output.name) + ' ' + reference(graph.value(output.value).name) +
-              '\n';
+    result +=
+        "output " + quoted(output.name) + ' ' + reference(graph.value(output.value).name) + '\n';
   }
   for (const Update& update : graph.updates) {
     result += "update " + reference(graph.value(update.state).name) + " = " +

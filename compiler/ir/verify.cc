@@ -51,8 +51,7 @@ class Verifier {
       if (value.initial.kind == Initializer::Kind::kLiteral) {
         check_literal(value, value.initial.literal);
       }
-      if (value.role == StateRole::kAccumulator &&
-          value.initial.kind != Initializer::Kind::kZero) {
+      if (value.role == StateRole::kAccumulator && value.initial.kind != Initializer::Kind::kZero) {
         fail('%' + value.name, "an accumulator must start at zero");
       }
     }
@@ -125,11 +124,10 @@ class Verifier {
     }
     if (graph_.micro_batches == 1 || producer.phase == node.phase) return;
     const bool crosses = node.phase == Phase::kUpdate || producer.phase == Phase::kPrologue;
-    const bool total =
-        producer.op == Op::kAccumulate || producer.op == Op::kStackMicroBatches;
+    const bool total = producer.op == Op::kAccumulate || producer.op == Op::kStackMicroBatches;
     if (crosses && !total) {
-      fail(describe(node), "operand %" + name(operand) +
-                               " must be accumulated or stacked to cross micro-batches");
+      fail(describe(node),
+           "operand %" + name(operand) + " must be accumulated or stacked to cross micro-batches");
     }
   }
 

@@ -12,8 +12,7 @@ namespace {
 
 constexpr size_t kMostConstantBytes = 4096;
 
-using NodeKey =
-    std::tuple<Op, Phase, std::vector<ValueId>, std::map<std::string, Attribute>>;
+using NodeKey = std::tuple<Op, Phase, std::vector<ValueId>, std::map<std::string, Attribute>>;
 using ConstantKey = std::tuple<DType, Shape, std::string>;
 
 ConstantKey key_of(const Literal& literal) {

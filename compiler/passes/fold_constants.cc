@@ -17,9 +17,8 @@ bool is_foldable(const Graph& graph, const Node& node) {
   if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch) return false;
   const bool generated = node.op == Op::kIota || node.op == Op::kBroadcast;
   const int64_t limit = generated ? kMostGenerated : kMostElements;
-  return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
-    return element_count(graph.shape(result)) <= limit;
-  });
+  return std::all_of(node.results.begin(), node.results.end(),
+                     [&](ValueId result) { return element_count(graph.shape(result)) <= limit; });
 }
 
 // The operands' literals; fewer than the operands when one is not a constant.

@@ -8,8 +8,8 @@ namespace sgtc {
 /// - x * 1, x / 1, x - 0, x + (-0) (and x + 0 for integers), where the shape stays;
 /// - neg, logical_not and bit_not of themselves; cast to the same dtype;
 /// - identities of reshape, transpose, broadcast, slice, pad, reduction over axes of size 1 (a sum
-///   of one -0 is then -0), concat of one; reshape of reshape, transpose of transpose, broadcast of broadcast; a transpose that
-///   only moves dimensions of size 1 is a reshape;
+///   of one -0 is then -0), concat of one; reshape of reshape, transpose of transpose, broadcast of
+///   broadcast; a transpose that only moves dimensions of size 1 is a reshape;
 /// - a broadcast that an elementwise operator does by itself;
 /// - a transpose of the last two dimensions that a matmul does by itself;
 /// - where with a constant condition;

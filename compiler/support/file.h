@@ -1,5 +1,5 @@
-// Files of the compiler: whole reads, atomic writes and read-only maps. All errors are `Error`s that
-// name the file and the system's reason.
+// Files of the compiler: whole reads, atomic writes and read-only maps. All errors are `Error`s
+// that name the file and the system's reason.
 #pragma once
 
 #include <cstddef>

@@ -28,10 +28,10 @@ inline uint16_t half_from_double(double value) {
   if (magnitude >= 65520.0) return static_cast<uint16_t>(sign | 0x7c00u);
   // Adding a power of two whose unit in the last place is the wanted one rounds to nearest even.
   const double smallest_normal = 0x1p-14;
-  const double scale = magnitude < smallest_normal
-                           ? smallest_normal
-                           : std::bit_cast<double>(std::bit_cast<uint64_t>(magnitude) &
-                                                   0x7ff0000000000000u);
+  const double scale =
+      magnitude < smallest_normal
+          ? smallest_normal
+          : std::bit_cast<double>(std::bit_cast<uint64_t>(magnitude) & 0x7ff0000000000000u);
   const double magic = scale * 0x1p42;
   const double rounded = (magnitude + magic) - magic;
   if (rounded < smallest_normal) {

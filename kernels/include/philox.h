@@ -52,9 +52,7 @@ constexpr Block block_of(uint64_t key, int64_t block, int64_t step, int64_t micr
 }
 
 /// A multiple of 2^-24 in [0, 1), exact in float.
-constexpr float unit_closed_open(uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24f;
-}
+constexpr float unit_closed_open(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 /// A multiple of 2^-24 in (0, 1], exact in float: the argument of the logarithm below.
 constexpr float unit_open_closed(uint32_t word) {

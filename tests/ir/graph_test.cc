@@ -140,8 +140,9 @@ TEST_CASE("a cloner replaces values and refuses those it does not know") {
 }
 
 TEST_CASE("a cloner leaves out leaves that are not kept") {
-  const Graph graph = parse_graph("feed %x: f32[2]\nconstant %c: f32[] = [1]\n"
-                                  "state moment %m: f32[] = zero\noutput \"x\" %x");
+  const Graph graph = parse_graph(
+      "feed %x: f32[2]\nconstant %c: f32[] = [1]\n"
+      "state moment %m: f32[] = zero\noutput \"x\" %x");
   CHECK(to_text(Cloner(graph, {true, false, false}).finish()) ==
         "graph \"\" rows 0 micro_batches 1\nfeed %x: f32[2]\noutput \"x\" %x\n");
 }

@@ -89,8 +89,8 @@ TEST_CASE("unknown names and wrong sizes are errors") {
 }
 
 TEST_CASE("float64 precision keeps doubles in values of any float type") {
-  const Graph graph = parse_graph(
-      "feed %x: f32[]\n%h = cast(%x) {to=\"f16\"}\n%y = mul(%h, %h)\noutput \"y\" %y");
+  const Graph graph =
+      parse_graph("feed %x: f32[]\n%h = cast(%x) {to=\"f16\"}\n%y = mul(%h, %h)\noutput \"y\" %y");
   Interpreter exact(graph, Precision::kFloat64);
   exact.set("x", Values{0.1});
   exact.run();
@@ -201,8 +201,8 @@ TEST_CASE("literals evaluate without a graph") {
       evaluate(Op::kAdd, {scalar_literal(DType::kInt64, 2), scalar_literal(DType::kInt64, 3)}, {});
   REQUIRE(sum.size() == 1);
   CHECK(sum[0]->as_int(0) == 5);
-  CHECK_THROWS_AS(evaluate(Op::kAccumulate,
-                           {scalar_literal(DType::kFloat32, 2), scalar_literal(DType::kFloat32, 3)},
-                           {}),
-                  Error);
+  CHECK_THROWS_AS(
+      evaluate(Op::kAccumulate,
+               {scalar_literal(DType::kFloat32, 2), scalar_literal(DType::kFloat32, 3)}, {}),
+      Error);
 }

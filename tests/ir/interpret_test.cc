@@ -138,11 +138,9 @@ TEST_CASE("integers wrap, truncate and survive a division by zero") {
   is_close(eval("add(%a, %b)", {"i8[1] = [127]", "i8[1] = [1]"}), {-128});
   is_close(eval("neg(%a)", {"u8[1] = [1]"}), {255});
   is_close(eval("div(%a, %b)", {"i32[3] = [7, -7, 5]", "i32[3] = [2, 2, 0]"}), {3, -3, 0});
-  is_close(eval("div(%a, %b)", {"i64[1] = [-9223372036854775808]", "i64[1] = [-1]"}),
-           {-0x1p63});
+  is_close(eval("div(%a, %b)", {"i64[1] = [-9223372036854775808]", "i64[1] = [-1]"}), {-0x1p63});
   is_close(eval("mod(%a, %b)", {"i64[1] = [5]", "i64[1] = [0]"}), {0});
-  is_close(eval("div(%a, %b)", {"u64[1] = [18446744073709551614]", "u64[1] = [2]"}),
-           {0x1p63 - 1});
+  is_close(eval("div(%a, %b)", {"u64[1] = [18446744073709551614]", "u64[1] = [2]"}), {0x1p63 - 1});
   is_close(eval("max(%a, %b)", {"u64[1] = [18446744073709551615]", "u64[1] = [2]"}), {0x1p64});
   is_close(eval("abs(%a)", {"i32[2] = [-5, 5]"}), {5, 5});
 }
@@ -239,7 +237,7 @@ TEST_CASE("an index out of range names the node and the extent") {
         "gather %y (node emb): index 5 is out of range for 5 elements");
   CHECK(error_of("gather(%a, %b) {axis=0}", {e, "i64[1] = [-6]"}) ==
         "gather %y: index -6 is out of range for 5 elements");
-  CHECK(error_of("gather_elements(%a, %b) {axis=0}", {e, "i64[1] = [7]"}) !=  "no error");
+  CHECK(error_of("gather_elements(%a, %b) {axis=0}", {e, "i64[1] = [7]"}) != "no error");
   CHECK(error_of("gather_nd(%a, %b) {batch_dims=0}", {e, "i64[1] = [7]"}) != "no error");
   CHECK(error_of("scatter_nd(%a, %b, %c) {reduction=\"add\"}",
                  {e, "i64[1,1] = [5]", "f32[1] = [1]"}) != "no error");

@@ -62,35 +62,51 @@ struct ConvCase {
 };
 
 std::vector<ConvCase> conv_cases() {
-  return {{{2, 4, 7}, {6, 2, 3},
-           {{"strides", Shape{2}}, {"pads", Shape{1, 0}}, {"dilations", Shape{2}},
+  return {{{2, 4, 7},
+           {6, 2, 3},
+           {{"strides", Shape{2}},
+            {"pads", Shape{1, 0}},
+            {"dilations", Shape{2}},
             {"groups", int64_t{2}}}},
-          {{1, 3, 5, 6}, {2, 3, 3, 2},
-           {{"strides", Shape{1, 2}}, {"pads", Shape{1, 0, 2, 1}}, {"dilations", Shape{1, 1}},
+          {{1, 3, 5, 6},
+           {2, 3, 3, 2},
+           {{"strides", Shape{1, 2}},
+            {"pads", Shape{1, 0, 2, 1}},
+            {"dilations", Shape{1, 1}},
             {"groups", int64_t{1}}}},
-          {{1, 2, 3, 3, 4}, {2, 1, 2, 2, 2},
-           {{"strides", Shape{1, 1, 2}}, {"pads", Shape{0, 0, 1, 0, 1, 0}},
-            {"dilations", Shape{1, 1, 1}}, {"groups", int64_t{2}}}}};
+          {{1, 2, 3, 3, 4},
+           {2, 1, 2, 2, 2},
+           {{"strides", Shape{1, 1, 2}},
+            {"pads", Shape{0, 0, 1, 0, 1, 0}},
+            {"dilations", Shape{1, 1, 1}},
+            {"groups", int64_t{2}}}}};
 }
 
 Attributes pool_attributes() {
-  return {{"kernel", Shape{2, 3}}, {"strides", Shape{2, 2}}, {"pads", Shape{0, 1, 1, 1}},
-          {"dilations", Shape{1, 1}}, {"output", Shape{3, 3}}};
+  return {{"kernel", Shape{2, 3}},
+          {"strides", Shape{2, 2}},
+          {"pads", Shape{0, 1, 1, 1}},
+          {"dilations", Shape{1, 1}},
+          {"output", Shape{3, 3}}};
 }
 
 }  // namespace
 
 TEST_CASE("a convolution by hand") {
-  const Attributes attributes = {{"strides", Shape{1}}, {"pads", Shape{1, 1}},
-                                 {"dilations", Shape{1}}, {"groups", int64_t{1}}};
+  const Attributes attributes = {{"strides", Shape{1}},
+                                 {"pads", Shape{1, 1}},
+                                 {"dilations", Shape{1}},
+                                 {"groups", int64_t{1}}};
   const Tensor x = f64({1, 1, 4}, {1, 2, 3, 4});
   CHECK(call(Op::kConv, {x, f64({1, 1, 3}, {1, 10, 100})}, attributes)[0].reals ==
         Values{210, 321, 432, 43});
 }
 
 TEST_CASE("the input gradient of a convolution is its transpose, with output padding") {
-  const Attributes attributes = {{"strides", Shape{2}}, {"pads", Shape{1, 1}},
-                                 {"dilations", Shape{1}}, {"groups", int64_t{1}},
+  const Attributes attributes = {{"strides", Shape{2}},
+                                 {"pads", Shape{1, 1}},
+                                 {"dilations", Shape{1}},
+                                 {"groups", int64_t{1}},
                                  {"input", Shape{4}}};
   const Tensor x = f64({1, 1, 2}, {1, 2});
   CHECK(call(Op::kConvInputGrad, {x, f64({1, 1, 3}, {1, 10, 100})}, attributes)[0].reals ==
@@ -113,8 +129,10 @@ TEST_CASE("gradients of convolutions are adjoint to the convolution") {
 }
 
 TEST_CASE("pools by hand, with padding and a last window that sticks out") {
-  const Attributes attributes = {{"kernel", Shape{2}}, {"strides", Shape{2}},
-                                 {"pads", Shape{1, 0}}, {"dilations", Shape{1}},
+  const Attributes attributes = {{"kernel", Shape{2}},
+                                 {"strides", Shape{2}},
+                                 {"pads", Shape{1, 0}},
+                                 {"dilations", Shape{1}},
                                  {"output", Shape{3}}};
   const Tensor x = f64({1, 1, 4}, {-1, -2, -3, -5});
   CHECK(call(Op::kMaxPool, {x}, attributes)[0].reals == Values{-1, -2, -5});
@@ -125,8 +143,10 @@ TEST_CASE("pools by hand, with padding and a last window that sticks out") {
 }
 
 TEST_CASE("the gradient of a max pool goes to the first maximum") {
-  const Attributes attributes = {{"kernel", Shape{2}}, {"strides", Shape{1}},
-                                 {"pads", Shape{0, 0}}, {"dilations", Shape{1}},
+  const Attributes attributes = {{"kernel", Shape{2}},
+                                 {"strides", Shape{1}},
+                                 {"pads", Shape{0, 0}},
+                                 {"dilations", Shape{1}},
                                  {"output", Shape{3}}};
   const Tensor x = f64({1, 1, 4}, {2, 2, 1, 3});
   const Tensor y = call(Op::kMaxPool, {x}, attributes)[0];
@@ -191,8 +211,7 @@ TEST_CASE("attention by hand: equal scores average, causal queries see the past"
   CHECK(causal[0].reals == Values{10, 15, 10, 15});
   CHECK(causal[1].reals[0] == 0);
   const Tensor mask = f64({1, 2}, {-INFINITY, 0});
-  CHECK(call(Op::kAttention, {q, k, v, mask}, {{"scale", 1.0}})[0].reals ==
-        Values{20, 20, 20, 20});
+  CHECK(call(Op::kAttention, {q, k, v, mask}, {{"scale", 1.0}})[0].reals == Values{20, 20, 20, 20});
 }
 
 TEST_CASE("the gradient of attention agrees with differences") {

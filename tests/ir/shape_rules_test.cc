@@ -13,16 +13,16 @@ std::string types_of(const std::vector<std::string>& feeds, const std::string& n
   for (size_t i = 0; i < feeds.size(); ++i) {
     text += std::string("feed %") + static_cast<char>('a' + i) + ": " + feeds[i] + '\n';
   }
-  const size_t count = static_cast<size_t>(info(*op_from_name(node.substr(0, node.find('('))))
-                                               .results);
+  const size_t count =
+      static_cast<size_t>(info(*op_from_name(node.substr(0, node.find('(')))).results);
   for (size_t i = 0; i < count; ++i) text += (i == 0 ? "%r" : ", %r") + std::to_string(i);
   try {
     const Graph graph = parse_graph(text + " = " + node);
     std::string types;
     for (const ValueId result : graph.nodes.back().results) {
       const TensorType& type = graph.type(result);
-      types += (types.empty() ? "" : " ") + std::string(name_of(type.dtype)) +
-               to_string(type.shape);
+      types +=
+          (types.empty() ? "" : " ") + std::string(name_of(type.dtype)) + to_string(type.shape);
     }
     return types;
   } catch (const Error& error) {
@@ -58,8 +58,7 @@ TEST_CASE("elementwise shape rules") {
   CHECK(types_of({"bool[2]", "bool[2]"}, "add(%a, %b)") ==
         "add: expected operand 0 of a number type, found bool");
   CHECK(types_of({"f16[2]", "i64[]"}, "pow(%a, %b)") == "f16[2]");
-  CHECK(types_of({"i32[2]"}, "exp(%a)") ==
-        "exp: expected operand 0 of a float type, found i32");
+  CHECK(types_of({"i32[2]"}, "exp(%a)") == "exp: expected operand 0 of a float type, found i32");
   CHECK(types_of({"u8[2]"}, "abs(%a)") == "u8[2]");
   CHECK(types_of({"f32[2]"}, "bit_not(%a)") ==
         "bit_not: expected operand 0 of an integer type, found f32");
@@ -73,8 +72,7 @@ TEST_CASE("elementwise shape rules") {
         "cast: expected the name of a dtype as attribute to, found \"int8\"");
   CHECK(types_of({"f32[2]"}, "cast(%a) {to=3}") ==
         "cast: expected attribute to as a text, found another type");
-  CHECK(types_of({"f32[2]"}, "cast(%a)") ==
-        "cast: expected attribute to (a text), found none");
+  CHECK(types_of({"f32[2]"}, "cast(%a)") == "cast: expected attribute to (a text), found none");
   CHECK(types_of({"bool[2]", "bool[]"}, "equal(%a, %b)") == "bool[2]");
   CHECK(types_of({"i64[2]", "i64[]"}, "less(%a, %b)") == "bool[2]");
   CHECK(types_of({"bool[2]", "bool[]"}, "less(%a, %b)") ==
@@ -127,8 +125,7 @@ TEST_CASE("indexing shape rules") {
   CHECK(types_of({"f32[5,4]", "i64[5,2]"}, "gather_elements(%a, %b) {axis=1}") == "f32[5,2]");
   CHECK(types_of({"f32[5,4]", "i64[6,2]"}, "gather_elements(%a, %b) {axis=1}") ==
         "gather_elements: expected indices within [5,4] outside axis 1, found [6,2]");
-  CHECK(types_of({"f32[2,3,4]", "i64[2,5,1]"}, "gather_nd(%a, %b) {batch_dims=1}") ==
-        "f32[2,5,4]");
+  CHECK(types_of({"f32[2,3,4]", "i64[2,5,1]"}, "gather_nd(%a, %b) {batch_dims=1}") == "f32[2,5,4]");
   CHECK(types_of({"f32[2,3]", "i64[5,3]"}, "gather_nd(%a, %b) {batch_dims=0}") ==
         "gather_nd: expected index tuples of at most 2 elements, found 3");
   CHECK(types_of({"f32[2,3]", "i64[]"}, "gather_nd(%a, %b) {batch_dims=0}") ==
@@ -184,11 +181,10 @@ TEST_CASE("contraction shape rules") {
         "f32[2,3,9]");
   CHECK(types_of({"f32[2,4,4]", "f32[4,3,3]"}, "conv_input_grad(%a, %b) " + one + ", input=[5]}") ==
         "conv_input_grad: expected operand 0 of shape [2,4,2], found [2,4,4]");
-  CHECK(types_of({"f32[2,3,8]", "f32[2,4,4]"}, "conv_weight_grad(%a, %b) " + one +
-                                                   ", kernel=[3]}") == "f32[4,3,3]");
+  CHECK(types_of({"f32[2,3,8]", "f32[2,4,4]"},
+                 "conv_weight_grad(%a, %b) " + one + ", kernel=[3]}") == "f32[4,3,3]");
   const std::string pool = "kernel=[2,2], strides=[2,2], pads=[0,0,0,0], dilations=[1,1]";
-  CHECK(types_of({"f32[1,2,5,5]"}, "max_pool(%a) {" + pool + ", output=[3,3]}") ==
-        "f32[1,2,3,3]");
+  CHECK(types_of({"f32[1,2,5,5]"}, "max_pool(%a) {" + pool + ", output=[3,3]}") == "f32[1,2,3,3]");
   CHECK(types_of({"f32[1,2,5,5]"}, "max_pool(%a) {" + pool + ", output=[3,4]}") ==
         "max_pool: expected windows that start within 5 elements of spatial dimension 1, found 4 "
         "windows");
@@ -196,9 +192,8 @@ TEST_CASE("contraction shape rules") {
                  "max_pool_grad(%a, %b, %c) {" + pool + ", output=[2,2]}") == "f32[1,2,5,5]");
   CHECK(types_of({"f32[1,2,5,5]"}, "average_pool(%a) {" + pool + ", output=[2,2]}") ==
         "f32[1,2,2,2]");
-  CHECK(types_of({"f32[1,2,2,2]"},
-                 "average_pool_grad(%a) {" + pool + ", output=[2,2], input=[5,5]}") ==
-        "f32[1,2,5,5]");
+  CHECK(types_of({"f32[1,2,2,2]"}, "average_pool_grad(%a) {" + pool +
+                                       ", output=[2,2], input=[5,5]}") == "f32[1,2,5,5]");
 }
 
 TEST_CASE("composition, random and micro-batch shape rules") {

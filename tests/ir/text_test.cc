@@ -30,7 +30,7 @@ constant %i: i64[2] = [0, -1]
 constant %big: u64[1] = [18446744073709551615]
 constant %flags: bool[2] = [1, 0]
 constant %specials: f32[4] = [inf, -inf, nan, -0]
-constant %third: f64[] = [0.33333333333333331]
+constant %third: f64[] = [0.3333333333333333]
 constant %ones: f32[100] = fill(1)
 %y: f32[4,2] = matmul(%x, %w) #3 "node/a" "node \"b\""
 %l: f32[1,1] = reduce_sum(%y) {axes=[0,1]} #4
@@ -39,7 +39,7 @@ constant %ones: f32[100] = fill(1)
 %a: f32[3,2] = accumulate(%g, %d) @backward #7
 %n: f32[3,2] = sub(%w, %a) @update #8
 %"odd: name": i32[2] = cast(%i) {to="i32"} @update #9
-%e: f32[4,2], %e1: f32[4,1], %e2: f32[4,1] = normalize(%y) {axes=[1], epsilon=1.0000000000000001e-05} #10
+%e: f32[4,2], %e1: f32[4,1], %e2: f32[4,1] = normalize(%y) {axes=[1], epsilon=1e-05} #10
 output "loss" %l
 update %w = %n
 )";

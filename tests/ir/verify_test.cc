@@ -109,8 +109,7 @@ TEST_CASE("faults of results are found") {
 
   graph = valid();
   graph.nodes[0].attributes.set("axis", int64_t{1});
-  CHECK(fault_of(graph) ==
-        "after a pass: add #1 %y: add: expected no attributes, found axis");
+  CHECK(fault_of(graph) == "after a pass: add #1 %y: add: expected no attributes, found axis");
 }
 
 TEST_CASE("faults of phases are found") {
@@ -153,8 +152,7 @@ TEST_CASE("faults of outputs and updates are found") {
 
   graph = valid();
   graph.updates[0].state = graph.find("g");
-  CHECK(fault_of(graph) ==
-        "after a pass: update of %g: an accumulator must not be updated");
+  CHECK(fault_of(graph) == "after a pass: update of %g: an accumulator must not be updated");
 
   graph = valid();
   graph.updates.push_back(graph.updates[0]);

@@ -76,9 +76,10 @@ output "z" %z
 }
 
 TEST_CASE("a transpose that moves only dimensions of size 1 is a reshape") {
-  CHECK(simplified("feed %x: f32[1,4,1,3]\n%y = transpose(%x) {perm=[1,2,3,0]}\noutput \"y\" %y\n") ==
-        "feed %x: f32[1,4,1,3]\n%y: f32[4,1,3,1] = reshape(%x) {shape=[4,1,3,1]} #1\n"
-        "output \"y\" %y\n");
+  CHECK(
+      simplified("feed %x: f32[1,4,1,3]\n%y = transpose(%x) {perm=[1,2,3,0]}\noutput \"y\" %y\n") ==
+      "feed %x: f32[1,4,1,3]\n%y: f32[4,1,3,1] = reshape(%x) {shape=[4,1,3,1]} #1\n"
+      "output \"y\" %y\n");
 }
 
 TEST_CASE("reductions keep only axes of more than one element") {
@@ -125,14 +126,16 @@ output "z" %z
 }
 
 TEST_CASE("where with a constant condition takes one branch") {
-  CHECK(is_identity("constant %c: bool[2,1] = [1,1]\nconstant %o: f32[] = [7]\n"
-                    "%y = where(%c, %x, %o)"));
+  CHECK(
+      is_identity("constant %c: bool[2,1] = [1,1]\nconstant %o: f32[] = [7]\n"
+                  "%y = where(%c, %x, %o)"));
   CHECK(simplified("feed %x: f32[2]\nfeed %o: f32[]\nconstant %c: bool[] = [0]\n"
                    "%y = where(%c, %x, %o)\noutput \"y\" %y\n") ==
         "feed %x: f32[2]\nfeed %o: f32[]\n%y: f32[2] = broadcast(%o) {shape=[2]} #1\n"
         "output \"y\" %y\n");
-  CHECK_FALSE(is_identity("constant %c: bool[2,1] = [1,0]\nconstant %o: f32[] = [7]\n"
-                          "%y = where(%c, %x, %o)"));
+  CHECK_FALSE(
+      is_identity("constant %c: bool[2,1] = [1,0]\nconstant %o: f32[] = [7]\n"
+                  "%y = where(%c, %x, %o)"));
 }
 
 TEST_CASE("pow with the exponents 1, 2 and 0.5 is cheaper") {
