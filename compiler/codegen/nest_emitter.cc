@@ -99,7 +99,7 @@ void NestEmitter::add_vector_atoms(const AffineIndex& index, LaneIndex& result) 
     result.stride = innermost;
     return;
   }
-  bool aligned = nest_.atoms[end - 1].extent % kLanes == 0;
+  bool aligned = position.is_aligned && nest_.atoms[end - 1].extent % kLanes == 0;
   if (aligned) result.stride = innermost;
   int64_t inner = 1;
   for (size_t i = end; i-- > begin;) {

@@ -16,6 +16,7 @@ struct LanePosition {
   std::vector<IrValue*> coordinates;  // i64 of the atoms before the vector axis
   IrValue* vector_base = nullptr;     // i64, the first lane's position on the vector axis
   IrValue* mask = nullptr;            // <16 x i1>; null: all lanes are in range
+  bool is_aligned = true;             // vector_base is a multiple of 16
 };
 
 /// The parameters of a kernel function.

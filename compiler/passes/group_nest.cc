@@ -8,10 +8,10 @@
 namespace sgtc {
 namespace {
 
-bool has_reduction(const Graph& graph, const std::vector<NodeId>& nodes) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
-    return info(graph.node(node).op).kind == OpKind::kReduction;
-  });
+// Epilogues see one element at a time and do not know the micro-batch.
+bool fits_epilogue(Op op) {
+  OpKind kind = info(op).kind;
+  return kind != OpKind::kReduction && kind != OpKind::kRandom && op != Op::kStackMicroBatches;
 }
 
 }  // namespace
@@ -22,7 +22,9 @@ std::optional<LoopNest> group_nest(const Graph& graph, const Group& group) {
   request.outputs = group.outputs;
   if (group.kind != Group::Kind::kAnchor) return build_loop_nest(graph, request);
   std::erase(request.nodes, group.anchor);
-  if (has_reduction(graph, request.nodes)) return std::nullopt;
+  bool fits = std::all_of(request.nodes.begin(), request.nodes.end(),
+                          [&](NodeId node) { return fits_epilogue(graph.node(node).op); });
+  if (!fits) return std::nullopt;
   const Node& anchor = graph.node(group.anchor);
   request.given = anchor.results[0];
   AnchorTile tile = *anchor_tile(graph, anchor);
