@@ -1,0 +1,53 @@
+// The plan of one device: everything of a training step and of an evaluation in order, with every
+// buffer at its offset.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/format.h"
+#include "schedule/kernelized_graph.h"
+#include "schedule/weights_blob.h"
+
+namespace sgtc {
+
+/// A term of the loss of an evaluation, by names of outputs of the evaluation graph.
+struct LossTermOutput {
+  double coefficient = 1;
+  std::string numerator;
+  std::string denominator;  // empty: the constant, or an average over micro-batches
+  double denominator_constant = 0;
+};
+
+struct PlanInput {
+  KernelizedGraph train;
+  /// Forward only. States and feeds are those of `train` with the same names. Its kernels are
+  /// formed with `first_checked` = number of checked nodes of `train`.
+  std::optional<KernelizedGraph> evaluate;
+  std::vector<LossTermOutput> loss_terms;
+  std::string model;       // its name
+  std::string model_text;  // what identifies it: hashed with states and optimizer
+  std::string target = "cpu";
+  std::string cpu;
+  std::vector<std::string> cpu_features;
+  std::map<std::string, int64_t> dims;
+  std::string optimizer;
+};
+
+struct BuiltPlan {
+  plan::Plan plan;
+  /// The code of `plan.kernels`, in that order.
+  std::vector<KernelSpec> kernels;
+};
+
+/// Builds the plan for the mesh 1x1: one position with the schedules "train" (prologue of every
+/// micro-batch, then forward and backward of each in order, then the update) and, with
+/// `evaluate`, "evaluate". The arena holds persistent buffers, then feeds, then one region that
+/// both schedules use for everything else. Initial values are added to `weights`, which the plans
+/// of one executable share.
+BuiltPlan build_plan(const PlanInput& input, WeightsBlob& weights);
+
+}  // namespace sgtc
