@@ -1,0 +1,209 @@
+// Written kernels, specialised to their shapes, against the interpreter.
+#include "codegen/run_graph.h"
+
+using namespace sgtc;
+using namespace sgtc::test;
+
+namespace {
+
+std::string n(int64_t value) { return std::to_string(value); }
+
+std::string matmul(const std::string& a, const std::string& b, const std::string& attributes,
+                   const std::string& type = "f32") {
+  return "feed %a: " + type + a + "\nfeed %b: " + type + b + "\n%y = matmul(%a, %b) {" +
+         attributes + "}\noutput \"y\" %y";
+}
+
+const std::string kWindow = "strides=[2,1], pads=[1,0,1,2], dilations=[1,2]";
+
+// Softmax attention with the given sizes; `more` is a mask operand or nothing.
+std::string attention(const std::string& q, const std::string& k, const std::string& v,
+                      const std::string& mask, bool causal, const std::string& type = "f32") {
+  const std::string more = mask.empty() ? "" : "feed %m: " + type + mask + "\n";
+  return "feed %q: " + type + q + "\nfeed %k: " + type + k + "\nfeed %v: " + type + v + "\n" +
+         more + "%y, %l = attention(%q, %k, %v" + (mask.empty() ? "" : ", %m") +
+         ") {scale=0.25, causal=" + n(causal) + "}\noutput \"y\" %y\noutput \"l\" %l";
+}
+
+std::string attention_grad(const std::string& q, const std::string& k, const std::string& v,
+                           const std::string& y, const std::string& mask, bool causal) {
+  const std::string more = mask.empty() ? "" : "feed %m: f32" + mask + "\n";
+  const std::string last = mask.empty() ? "" : ", %m";
+  const std::string attributes = ") {scale=0.25, causal=" + n(causal) + "}\n";
+  return "feed %q: f32" + q + "\nfeed %k: f32" + k + "\nfeed %v: f32" + v + "\nfeed %d: f32" + y +
+         "\n" + more + "%y, %l = attention(%q, %k, %v" + last + attributes +
+         "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %l, %d" + last + attributes +
+         "output \"dq\" %dq\noutput \"dk\" %dk\noutput \"dv\" %dv";
+}
+
+}  // namespace
+
+TEST_CASE("matrix products of all transpositions, batches and odd sizes") {
+  check_text(matmul("[5,7]", "[7,3]", ""), {}, 1e-5);
+  check_text(matmul("[7,50]", "[7,33]", "transpose_a=1"), {}, 1e-5);
+  check_text(matmul("[200,40]", "[150,40]", "transpose_b=1"), {}, 1e-5);
+  check_text(matmul("[3,5,4]", "[2,3,6,5]", "transpose_a=1, transpose_b=1"), {}, 1e-5);
+  check_text(matmul("[2,1,4,5]", "[3,5,6]", ""), {}, 1e-5);
+  check_text(matmul("[2,3,4,5]", "[5,6]", ""), {}, 1e-5);
+  check_text(matmul("[1,300]", "[300,1]", ""), {}, 1e-4);
+  check_text(matmul("[0,3]", "[3,4]", ""));
+  check_text(matmul("[4,0]", "[0,3]", ""));
+}
+
+TEST_CASE("matrix products of other element types") {
+  check_text(matmul("[20,30]", "[30,10]", "", "f64"), {}, 1e-13);
+  check_text(matmul("[20,30]", "[30,10]", "", "bf16"), {}, 1e-2);
+  check_text(matmul("[20,30]", "[30,10]", "", "f16"), {}, 1e-3);
+  check_text(matmul("[20,30]", "[30,10]", "", "i64"));
+  check_text(matmul("[20,30]", "[30,10]", "transpose_b=0", "i8"));
+}
+
+TEST_CASE("bits of matrix products depend on neither fusion nor blocks nor the CPU") {
+  check_bits(matmul("[300,270]", "[270,140]", "") +
+             "\nfeed %c: f32[140]\n%s = add(%y, %c)\n%t = tanh(%s)\noutput \"t\" %t");
+}
+
+TEST_CASE("epilogues of matrix products") {
+  check_text("feed %a: f32[2,20,9]\nfeed %b: f32[9,35]\nfeed %c: f32[35]\nfeed %r: f32[2,20,35]\n"
+             "%y = matmul(%a, %b)\n%s = add(%y, %c)\n%t = tanh(%s)\n%z = add(%t, %r)\n"
+             "output \"z\" %z\noutput \"s\" %s",
+             {}, 1e-5);
+}
+
+TEST_CASE("convolutions and their gradients") {
+  const std::string w = "feed %w: f32[6,2,3,2]\n", x = "feed %x: f32[2,4,9,8]\n";
+  check_text(x + w + "%y = conv(%x, %w) {" + kWindow + ", groups=2}\noutput \"y\" %y", {}, 1e-5);
+  check_text("feed %y: f32[2,6,5,8]\n" + w + "%x = conv_input_grad(%y, %w) {" + kWindow +
+                 ", groups=2, input=[9,8]}\noutput \"x\" %x",
+             {}, 1e-5);
+  check_text(x + "feed %y: f32[2,6,5,8]\n%w = conv_weight_grad(%x, %y) {" + kWindow +
+                 ", groups=2, kernel=[3,2]}\noutput \"w\" %w",
+             {}, 1e-5);
+  check_text("feed %x: f32[1,3,30]\nfeed %w: f32[5,3,4]\nfeed %b: f32[5,1]\n%y = conv(%x, %w) "
+             "{strides=[1], pads=[2,1], dilations=[1], groups=1}\n%s = add(%y, %b)\n"
+             "output \"s\" %s",
+             {}, 1e-5);
+  check_text("feed %x: f32[1,2,4,5,6]\nfeed %w: f32[3,2,2,3,2]\n%y = conv(%x, %w) "
+             "{strides=[1,2,1], pads=[0,1,0,1,1,0], dilations=[2,1,1], groups=1}\n"
+             "output \"y\" %y",
+             {}, 1e-5);
+}
+
+TEST_CASE("bits of convolutions depend on neither fusion nor blocks nor the CPU") {
+  check_bits("feed %x: f32[2,20,14,14]\nfeed %w: f32[30,20,3,3]\n%y = conv(%x, %w) "
+             "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\n%z = tanh(%y)\n"
+             "%v = conv_weight_grad(%x, %z) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], "
+             "groups=1, kernel=[3,3]}\noutput \"y\" %z\noutput \"v\" %v");
+}
+
+TEST_CASE("pools and their gradients") {
+  const std::string x = "feed %x: f32[2,3,9,8]\n", kernel = ", kernel=[3,2], output=[5,8]}\n";
+  check_text(x + "%y = max_pool(%x) {" + kWindow + kernel + "output \"y\" %y");
+  check_text(x + "feed %d: f32[2,3,5,8]\n%y = max_pool(%x) {" + kWindow + kernel +
+             "%g = max_pool_grad(%x, %y, %d) {" + kWindow + kernel + "output \"g\" %g");
+  check_text("feed %x: i32[1,2,9]\n%y = max_pool(%x) {kernel=[2], strides=[2], pads=[0,1], "
+             "dilations=[1], output=[5]}\noutput \"y\" %y");
+  for (const int64_t include : {0, 1}) {
+    const std::string attributes = "{" + kWindow + ", count_include_pad=" + n(include);
+    check_text(x + "%y = average_pool(%x) " + attributes + kernel + "output \"y\" %y");
+    check_text("feed %d: f32[2,3,5,8]\n%g = average_pool_grad(%d) " + attributes +
+               ", input=[9,8]" + kernel + "output \"g\" %g");
+  }
+  check_bits("feed %x: f32[2,8,40,40]\nfeed %d: f32[2,8,20,20]\n%y = max_pool(%x) {kernel=[3,3], "
+             "strides=[2,2], pads=[1,1,1,1], dilations=[1,1], output=[20,20]}\n"
+             "%g = max_pool_grad(%x, %y, %d) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], "
+             "dilations=[1,1], output=[20,20]}\noutput \"y\" %y\noutput \"g\" %g");
+}
+
+TEST_CASE("scatters") {
+  for (const std::string type : {"f32", "f64", "bf16", "i64"}) {
+    const double tolerance = type == "bf16" ? 1e-2 : 1e-5;
+    check_text("feed %x: " + type + "[2,5,130]\nfeed %i: i64[3,4]\nfeed %u: " + type +
+                   "[2,3,4,130]\n%y = scatter_add(%x, %i, %u) {axis=1}\noutput \"y\" %y",
+               {}, tolerance);
+    for (const std::string reduction : {"none", "add", "mul", "max", "min"}) {
+      check_text("feed %x: " + type + "[4,5,6]\nfeed %i: i32[3,7,5]\nfeed %u: " + type +
+                     "[3,7,5]\n%y = scatter_elements(%x, %i, %u) {axis=1, reduction=\"" +
+                     reduction + "\"}\noutput \"y\" %y",
+                 {}, tolerance);
+      check_text("feed %x: " + type + "[4,5,70]\nfeed %i: i64[6,2]\nfeed %u: " + type +
+                     "[6,70]\n%y = scatter_nd(%x, %i, %u) {reduction=\"" + reduction +
+                     "\"}\noutput \"y\" %y",
+                 {}, tolerance);
+    }
+  }
+  check_text("feed %x: bool[7]\nfeed %i: i64[3]\nfeed %u: bool[3]\n"
+             "%y = scatter_elements(%x, %i, %u) {axis=0, reduction=\"none\"}\noutput \"y\" %y");
+  check_bits("feed %x: f32[9,200]\nfeed %i: i64[50]\nfeed %u: f32[50,200]\n"
+             "%y = scatter_add(%x, %i, %u) {axis=0}\noutput \"y\" %y");
+}
+
+TEST_CASE("negative indices count from the end, bad ones are reported") {
+  const Graph graph = parse_graph(
+      "feed %x: f32[4,3]\nfeed %i: i64[2]\nfeed %u: f32[2,3]\n"
+      "%y = scatter_add(%x, %i, %u) {axis=0}\noutput \"y\" %y");
+  for (const int64_t index : {-1, -4, 4, -5}) {
+    GraphRunner runner(graph);
+    const auto set = [&](const std::string& name, std::vector<double> values) {
+      const ValueId id = graph.find(name);
+      runner.set(id, Tensor(graph.type(id), values));
+    };
+    set("x", std::vector<double>(12, 0));
+    set("i", {1, static_cast<double>(index)});
+    set("u", {1, 1, 1, 2, 2, 2});
+    runner.run(Phase::kPrologue, Phase::kUpdate, 0);
+    const bool valid = index >= -4 && index < 4;
+    CHECK(runner.status()[0] == (valid ? 0 : 1));
+    if (valid) {
+      CHECK(runner.tensor(graph.find("y")).at((index + 4) % 4 * 3) == 2);
+    } else {
+      CHECK(runner.status()[1] == index);
+      CHECK(runner.status()[2] == 4);
+    }
+  }
+}
+
+TEST_CASE("cumulative sums, positions of extrema and sorting") {
+  for (const std::string type : {"f32", "f16", "i32", "u8"}) {
+    const std::string x = "feed %x: " + type + "[3,20,5]\n";
+    for (const std::string flags : {"", ", exclusive=1", ", reverse=1", ", exclusive=1, reverse=1"}) {
+      check_text(x + "%y = cum_sum(%x) {axis=1" + flags + "}\noutput \"y\" %y", {}, 1e-3);
+    }
+    for (const int64_t last : {0, 1}) {
+      check_text(x + "%y = arg_max(%x) {axis=1, select_last=" + n(last) + "}\noutput \"y\" %y");
+      check_text(x + "%y = arg_min(%x) {axis=2, select_last=" + n(last) + "}\noutput \"y\" %y");
+    }
+    for (const int64_t k : {0, 1, 7, 20}) {
+      for (const int64_t largest : {0, 1}) {
+        check_text(x + "%y, %i = top_k(%x) {axis=1, k=" + n(k) + ", largest=" + n(largest) +
+                   "}\noutput \"y\" %y\noutput \"i\" %i");
+      }
+    }
+  }
+}
+
+TEST_CASE("attention") {
+  check_text(attention("[2,4,50,16]", "[2,4,70,16]", "[2,4,70,24]", "", false), {}, 1e-5);
+  check_text(attention("[1,4,130,8]", "[1,2,130,8]", "[1,2,130,8]", "", true), {}, 1e-5);
+  check_text(attention("[2,2,9,20]", "[2,1,100,20]", "[2,1,100,150]", "[2,1,1,100]", false), {},
+             1e-5);
+  check_text(attention("[1,2,7,5]", "[1,2,11,5]", "[1,2,11,3]", "[7,11]", true), {}, 1e-5);
+  check_text(attention("[1,2,7,200]", "[1,2,11,200]", "[1,2,11,3]", "", false), {}, 1e-5);
+  check_text(attention("[1,2,7,5]", "[1,2,11,5]", "[1,2,11,3]", "", false, "f64"), {}, 1e-13);
+  check_text(attention("[1,2,7,5]", "[1,2,11,5]", "[1,2,11,3]", "", false, "bf16"), {}, 2e-2);
+  check_bits(attention("[2,4,100,16]", "[2,2,100,16]", "[2,2,100,16]", "", true));
+}
+
+TEST_CASE("gradients of attention") {
+  check_text(attention_grad("[2,4,50,16]", "[2,4,70,16]", "[2,4,70,24]", "[2,4,50,24]", "", false),
+             {}, 3e-5);
+  check_text(attention_grad("[1,4,130,8]", "[1,2,130,8]", "[1,2,130,8]", "[1,4,130,8]", "", true),
+             {}, 3e-5);
+  check_text(attention_grad("[1,2,9,20]", "[1,1,100,20]", "[1,1,100,150]", "[1,2,9,150]",
+                            "[9,100]", false),
+             {}, 3e-5);
+  check_text(attention_grad("[1,2,7,200]", "[1,2,11,200]", "[1,2,11,3]", "[1,2,7,3]", "", true), {},
+             3e-5);
+  check_bits(
+      attention_grad("[2,4,100,16]", "[2,2,100,16]", "[2,2,100,16]", "[2,4,100,16]", "", true));
+}
