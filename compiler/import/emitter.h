@@ -28,7 +28,8 @@ class Emitter {
       : graph_(graph), reserved_(reserved) {}
 
   Graph& graph() { return graph_; }
-  const Shape& shape(ValueId id) const { return graph_.shape(id); }
+  /// By value: appending to the graph moves its values.
+  Shape shape(ValueId id) const { return graph_.shape(id); }
   DType dtype(ValueId id) const { return graph_.dtype(id); }
   int64_t rank(ValueId id) const { return static_cast<int64_t>(shape(id).size()); }
   /// Names of the values that are appended from here on start with `name`.

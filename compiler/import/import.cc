@@ -196,7 +196,7 @@ class Importer {
     for (const auto& output : proto_.output()) {
       if (loss.empty() || output.name() == loss) required.push_back(output.name());
     }
-    const std::vector<bool> needed = needed_nodes(proto_.node(), required);
+    const std::vector<int> needed = needed_nodes(proto_.node(), required);
     report_unsupported(unsupported_nodes(state_.model, proto_.node(), needed));
     wanted_ = options_.extra_outputs;
     for (const auto& output : proto_.output()) {

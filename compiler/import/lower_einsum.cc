@@ -120,7 +120,8 @@ Term take_diagonals(Emitter& e, Term term) {
     }
     const int64_t size = shape[i];
     ValueId x = move_to_front(e, term.value, {static_cast<int64_t>(i), static_cast<int64_t>(j)});
-    Shape flat(e.shape(x).begin() + 1, e.shape(x).end());
+    Shape flat = e.shape(x);
+    flat.erase(flat.begin());
     flat[0] = size * size;
     x = e.slice(e.reshape(x, flat), 0, 0, size, size + 1);
     Labels labels(1, term.labels[i]);

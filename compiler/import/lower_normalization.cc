@@ -60,7 +60,9 @@ ValueIds lower_layer_normalization(Lowering& n) {
   const ValueId stashed = n.cast(x, stash_type(n, n.dtype(x)));
   const ValueIds parts = n.add_node(
       Op::kNormalize, {stashed}, normalize_attributes(n, axes_from(first, n.rank(x))));
-  ValueIds outputs{scaled(n, n.cast(parts[0], n.dtype(x)))};
+  // ONNX Runtime's form lets scale, bias and result share a type that is not the input's.
+  const DType result = n.has_input(1) ? n.input_type(1).dtype : n.dtype(x);
+  ValueIds outputs{scaled(n, n.cast(parts[0], result))};
   if (n.wants_output(1) || n.wants_output(2)) {
     outputs.push_back(parts[1]);
     outputs.push_back(reciprocal_deviation(n, parts[2]));

@@ -75,7 +75,7 @@ ValueIds Lowering::inputs() {
   return ids;
 }
 
-const TensorType& Lowering::input_type(int index) const {
+TensorType Lowering::input_type(int index) const {
   if (!has_input(index)) throw Error("input " + std::to_string(index) + " is missing");
   const Binding& binding = inputs_[static_cast<size_t>(index)];
   return binding.value != kNone ? state_.graph.type(binding.value)

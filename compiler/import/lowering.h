@@ -69,8 +69,8 @@ class Lowering : public Emitter {
   bool has_input(int index) const;
   ValueId input(int index);
   ValueIds inputs();
-  const TensorType& input_type(int index) const;
-  const Shape& input_shape(int index) const { return input_type(index).shape; }
+  TensorType input_type(int index) const;
+  Shape input_shape(int index) const { return input_type(index).shape; }
   int64_t input_rank(int index) const;
   /// The elements of an input that must be known at compile time; `what` names it in the error.
   LiteralPtr literal_input(int index, const std::string& what) const;

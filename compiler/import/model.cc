@@ -1,4 +1,5 @@
 #include "import/model.h"
+#include "support/sha256.h"
 
 #include <cerrno>
 #include <cstring>
@@ -158,6 +159,17 @@ OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
     model.functions_[{canonical_domain(function.domain()), function.name()}] = &function;
   }
   return model;
+}
+
+std::string OnnxModel::structure_digest() const {
+  Sha256 digest;
+  for (const onnx::NodeProto& node : proto_->graph().node()) {
+    digest.update(node.SerializeAsString());
+  }
+  for (const onnx::FunctionProto& function : proto_->functions()) {
+    digest.update(function.SerializeAsString());
+  }
+  return digest.hex_digest();
 }
 
 const onnx::FunctionProto* OnnxModel::function(const std::string& domain,

@@ -38,6 +38,8 @@ class OnnxModel {
   const std::shared_ptr<const onnx::ModelProto>& shared_proto() const { return proto_; }
   const ExternalData& external_data() const { return *external_; }
   const Opsets& opsets() const { return opsets_; }
+  /// SHA-256 of nodes and functions: what the model computes, whatever its weights and sizes are.
+  std::string structure_digest() const;
   /// The model's own function, or null.
   const onnx::FunctionProto* function(const std::string& domain, const std::string& name) const;
 

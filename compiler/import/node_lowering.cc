@@ -67,6 +67,81 @@ void collect_inputs(const onnx::GraphProto& graph, std::set<std::string>& names)
   }
 }
 
+// Who computes what in a list of nodes.
+class NodeOrder {
+ public:
+  explicit NodeOrder(const NodeList& nodes) : nodes_(nodes) {
+    for (int i = 0; i < nodes.size(); ++i) {
+      for (const std::string& output : nodes[i].output()) {
+        if (output.empty() || producers_.emplace(output, i).second) continue;
+        throw Error("two nodes compute \"" + output + "\": " +
+                    describe(nodes[producers_[output]]) + " and " + describe(nodes[i]) +
+                    "; check the file with onnx.checker");
+      }
+    }
+  }
+
+  // The nodes that the named values need.
+  std::set<int> behind(const std::vector<std::string>& wanted) const {
+    std::set<int> needed;
+    std::vector<std::string> open = wanted;
+    while (!open.empty()) {
+      const auto found = producers_.find(open.back());
+      open.pop_back();
+      if (found == producers_.end() || !needed.insert(found->second).second) continue;
+      const std::set<std::string> inputs = inputs_of(nodes_[found->second]);
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return needed;
+  }
+
+  // Operands first; of the nodes that are ready the first in the file goes next.
+  std::vector<int> sorted(const std::set<int>& needed) const {
+    std::map<int, int> missing;
+    std::map<int, std::vector<int>> users;
+    for (int node : needed) {
+      missing[node] = 0;
+      for (const std::string& input : inputs_of(nodes_[node])) {
+        const auto producer = producers_.find(input);
+        if (producer == producers_.end()) continue;
+        users[producer->second].push_back(node);
+        ++missing[node];
+      }
+    }
+    std::set<int> ready;
+    for (const auto& [node, count] : missing) {
+      if (count == 0) ready.insert(node);
+    }
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int node = *ready.begin();
+      ready.erase(ready.begin());
+      missing.erase(node);
+      order.push_back(node);
+      for (int user : users[node]) {
+        if (--missing[user] == 0) ready.insert(user);
+      }
+    }
+    if (missing.empty()) return order;
+    throw Error(describe(nodes_[missing.begin()->first]) +
+                " needs its own result; check the file with onnx.checker");
+  }
+
+ private:
+  static std::set<std::string> inputs_of(const onnx::NodeProto& node) {
+    std::set<std::string> names(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect_inputs(attribute.g(), names);
+      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
+    }
+    names.erase("");
+    return names;
+  }
+
+  const NodeList& nodes_;
+  std::map<std::string, int> producers_;
+};
+
 std::string unsupported_text(const onnx::NodeProto& node, const Definition& definition,
                              const std::string& prefix) {
   const std::string domain = canonical_domain(node.domain());
@@ -75,11 +150,10 @@ std::string unsupported_text(const onnx::NodeProto& node, const Definition& defi
 }
 
 void list_unsupported(const OnnxModel& model, const NodeList& nodes,
-                      const std::vector<bool>& needed, const Opsets& opsets,
+                      const std::vector<int>& needed, const Opsets& opsets,
                       const std::string& prefix, int depth, std::vector<std::string>& list) {
   if (depth > kMaxFunctionDepth) return;  // reported when it is lowered
-  for (int i = 0; i < nodes.size(); ++i) {
-    if (!needed[static_cast<size_t>(i)]) continue;
+  for (int i : needed) {
     const onnx::NodeProto& node = nodes[i];
     const Definition definition = definition_of(model, node, opsets);
     if (!definition.supported()) list.push_back(unsupported_text(node, definition, prefix));
@@ -162,7 +236,7 @@ class NodeLowering {
       const Binding* found = scope_.find(name);
       if (!found) {
         throw Error("input \"" + name + "\" is neither an input of the graph, an initializer, nor "
-                    "an output of an earlier node; check the file with onnx.checker");
+                    "an output of a node; check the file with onnx.checker");
       }
       if (found->unmade) throw Error("input \"" + name + "\" is an output that is not supported");
       inputs.push_back(*found);
@@ -320,26 +394,13 @@ std::string describe(const onnx::NodeProto& node, const std::string& prefix) {
   return "node \"" + prefix + name_of(node) + "\" (" + node.op_type() + ")";
 }
 
-std::vector<bool> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted) {
-  std::set<std::string> names(wanted.begin(), wanted.end());
-  std::vector<bool> needed(static_cast<size_t>(nodes.size()), false);
-  for (int i = nodes.size() - 1; i >= 0; --i) {
-    const onnx::NodeProto& node = nodes[i];
-    const bool used = std::any_of(node.output().begin(), node.output().end(),
-                                  [&names](const std::string& n) { return names.count(n) != 0; });
-    if (!used) continue;
-    needed[static_cast<size_t>(i)] = true;
-    names.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) collect_inputs(attribute.g(), names);
-      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
-    }
-  }
-  return needed;
+std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted) {
+  const NodeOrder order(nodes);
+  return order.sorted(order.behind(wanted));
 }
 
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
-                                           const std::vector<bool>& needed) {
+                                           const std::vector<int>& needed) {
   std::vector<std::string> list;
   list_unsupported(model, nodes, needed, model.opsets(), "", 0, list);
   return list;
@@ -347,11 +408,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeLis
 
 void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
                  Scope& scope, const Surroundings& surroundings) {
-  const std::vector<bool> needed = needed_nodes(nodes, wanted);
   NodeLowering lowering(state, scope, surroundings);
-  for (int i = 0; i < nodes.size(); ++i) {
-    if (needed[static_cast<size_t>(i)]) lowering.lower(nodes[i]);
-  }
+  for (int i : needed_nodes(nodes, wanted)) lowering.lower(nodes[i]);
 }
 
 }  // namespace sgtc

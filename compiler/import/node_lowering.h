@@ -32,13 +32,15 @@ struct Surroundings {
 /// "node \"name\" (Op)" for messages; a node without a name goes by its first output.
 std::string describe(const onnx::NodeProto& node, const std::string& prefix = "");
 
-/// Which nodes the named values need, in the order of the list.
-std::vector<bool> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted);
+/// The nodes that the named values need, operands first and otherwise in the order of the file,
+/// which need not be sorted. Throws Error for nodes that need themselves and for a name that two
+/// nodes compute.
+std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted);
 
 /// One line for each of the needed nodes that neither has a rule nor a function body nor is an If:
 /// node, operator, domain and version. Looks into the model's own functions.
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
-                                           const std::vector<bool>& needed);
+                                           const std::vector<int>& needed);
 
 /// Lowers the nodes that `wanted` values need into `state.graph` and binds their outputs in
 /// `scope`. A node that fails is reported to `state.diagnostics` and its outputs are marked failed;
