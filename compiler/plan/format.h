@@ -89,6 +89,7 @@ struct Kernel {
 struct Call {
   std::string kernel;        // Kernel::symbol
   std::vector<Argument> arguments;
+  std::vector<std::string> nodes;   // ONNX nodes of this call; those of a kernel are its calls'
 };
 
 struct Task {
@@ -270,7 +271,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Buffer, name, scope, dtype, shap
                                                 stride, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Kernel, symbol, kind, blocks, access, flops, bytes,
                                                 nodes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Call, kernel, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Call, kernel, arguments, nodes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Task, name, kind, stage, calls, communicator, peer,
                                                 reduce, dtype, inputs, outputs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Entry, task, micro_batch, slot, ring, stream, group,

@@ -276,7 +276,7 @@ class Builder {
   }
 
   plan::Call plan_call(const Program& program, const StepCall& call) {
-    plan::Call result{call.kernel->symbol, {}};
+    plan::Call result{call.kernel->symbol, {}, call.kernel->sources};
     for (const StorageId id : call.arguments) {
       const Storage& storage = program.step.storages[static_cast<size_t>(id)];
       plan::Argument argument{program.buffers[static_cast<size_t>(id)], {}, 0};

@@ -1,0 +1,166 @@
+#include "plan/live_buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace sgtc {
+namespace {
+
+using Instance = std::pair<const plan::Buffer*, int64_t>;
+
+struct Use {
+  int64_t time = 0;
+  bool reads = false;
+};
+
+// From a first to a last time, both included.
+struct Interval {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+class PeakFinder {
+ public:
+  PeakFinder(const plan::Plan& plan, const plan::Position& position, const std::string& schedule)
+      : plan_(plan), position_(position), schedule_(schedule) {
+    for (const plan::Kernel& kernel : plan.kernels) kernels_[kernel.symbol] = &kernel;
+    for (const plan::Buffer& buffer : position.buffers) buffers_[buffer.name] = &buffer;
+    for (const plan::Task& task : position.tasks) tasks_[task.name] = &task;
+  }
+
+  LivePeak run() {
+    const auto entries = position_.schedules.find(schedule_);
+    if (entries == position_.schedules.end()) return {};
+    for (size_t e = 0; e < entries->second.size(); ++e) {
+      visit(static_cast<int64_t>(e), entries->second[e]);
+    }
+    collect_intervals();
+    return find_peak();
+  }
+
+ private:
+  void visit(int64_t number, const plan::Entry& entry) {
+    const plan::Task& task = *tasks_.at(entry.task);
+    if (task.calls.empty()) {
+      times_.emplace_back(number, 0);
+      for (const plan::Argument& input : task.inputs) use(entry, input, true);
+      for (const plan::Argument& output : task.outputs) use(entry, output, false);
+    }
+    for (size_t c = 0; c < task.calls.size(); ++c) {
+      times_.emplace_back(number, static_cast<int64_t>(c));
+      const plan::Call& call = task.calls[c];
+      const std::vector<std::string>& access = kernels_.at(call.kernel)->access;
+      for (size_t a = 0; a < call.arguments.size(); ++a) {
+        use(entry, call.arguments[a], access[a] != "write");
+      }
+    }
+  }
+
+  void use(const plan::Entry& entry, const plan::Argument& argument, bool reads) {
+    const plan::Buffer* buffer = buffers_.at(argument.buffer);
+    int64_t instance = 0;
+    if (buffer->scope == "micro_batch") instance = entry.micro_batch;
+    if (buffer->scope == "slot") instance = entry.slot;
+    if (buffer->scope == "ring") instance = entry.ring;
+    std::vector<Use>& uses = uses_[{buffer, instance}];
+    const auto time = static_cast<int64_t>(times_.size()) - 1;
+    if (!uses.empty() && uses.back().time == time) {
+      uses.back().reads |= reads;
+    } else {
+      uses.push_back({time, reads});
+    }
+  }
+
+  void collect_intervals() {
+    std::set<std::string> lasting;
+    for (const plan::Feed& feed : plan_.feeds) lasting.insert(feed.name);
+    for (const auto& results : {plan_.results, plan_.evaluate_results}) {
+      for (const plan::Result& result : results) lasting.insert(result.buffer);
+    }
+    const Interval always = {0, static_cast<int64_t>(times_.size()) - 1};
+    for (const plan::Buffer& buffer : position_.buffers) {
+      const bool used = uses_.lower_bound({&buffer, 0}) != uses_.lower_bound({&buffer, INT64_MAX});
+      const bool lasts = buffer.scope == "persistent" || (used && lasting.count(buffer.name) != 0);
+      for (int64_t i = 0; lasts && i < buffer.count; ++i) intervals_[{&buffer, i}] = {always};
+    }
+    for (const auto& [instance, uses] : uses_) {
+      if (intervals_.count(instance) == 0) intervals_[instance] = generations(uses);
+    }
+  }
+
+  static std::vector<Interval> generations(const std::vector<Use>& uses) {
+    std::vector<Interval> result;
+    bool was_read = true;
+    for (const Use& use : uses) {
+      if (!use.reads && was_read) result.push_back({use.time, use.time});
+      if (result.empty()) result.push_back({use.time, use.time});
+      result.back().last = use.time;
+      was_read = use.reads;
+    }
+    return result;
+  }
+
+  LivePeak find_peak() const {
+    std::vector<int64_t> change(times_.size() + 1, 0);
+    for (const auto& [instance, intervals] : intervals_) {
+      for (const Interval& interval : intervals) {
+        if (interval.last < 0) continue;
+        change[static_cast<size_t>(interval.first)] += instance.first->bytes;
+        change[static_cast<size_t>(interval.last) + 1] -= instance.first->bytes;
+      }
+    }
+    LivePeak peak;
+    int64_t live = 0;
+    int64_t at = 0;
+    for (size_t time = 0; time < times_.size(); ++time) {
+      live += change[time];
+      if (live <= peak.bytes && peak.entry >= 0) continue;
+      peak.bytes = live;
+      std::tie(peak.entry, peak.call) = times_[time];
+      at = static_cast<int64_t>(time);
+    }
+    peak.live = live_at(at);
+    return peak;
+  }
+
+  std::vector<LiveBuffer> live_at(int64_t time) const {
+    std::map<const plan::Buffer*, LiveBuffer> found;
+    for (const auto& [instance, intervals] : intervals_) {
+      for (const Interval& interval : intervals) {
+        if (time < interval.first || time > interval.last) continue;
+        LiveBuffer& buffer = found[instance.first];
+        buffer.buffer = instance.first;
+        buffer.instances += 1;
+        buffer.bytes += instance.first->bytes;
+      }
+    }
+    std::vector<LiveBuffer> live;
+    for (const auto& [pointer, buffer] : found) live.push_back(buffer);
+    std::sort(live.begin(), live.end(), [](const LiveBuffer& a, const LiveBuffer& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.buffer->name < b.buffer->name;
+    });
+    return live;
+  }
+
+  const plan::Plan& plan_;
+  const plan::Position& position_;
+  const std::string& schedule_;
+  std::map<std::string, const plan::Kernel*> kernels_;
+  std::map<std::string, const plan::Buffer*> buffers_;
+  std::map<std::string, const plan::Task*> tasks_;
+  std::vector<std::pair<int64_t, int64_t>> times_;  // entry, call
+  std::map<Instance, std::vector<Use>> uses_;
+  std::map<Instance, std::vector<Interval>> intervals_;
+};
+
+}  // namespace
+
+LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
+                        const std::string& schedule) {
+  return PeakFinder(plan, position, schedule).run();
+}
+
+}  // namespace sgtc
