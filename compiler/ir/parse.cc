@@ -10,6 +10,10 @@
 namespace sgtc {
 namespace {
 
+// Constants with more elements are refused: a text is written by hand or by a printer that hashes
+// large ones.
+constexpr int64_t kMostParsed = int64_t{1} << 24;
+
 // Characters of a text with the position for messages.
 class Scanner {
  public:
@@ -391,8 +395,9 @@ class Parser {
   }
 
   LiteralPtr elements(const TensorType& literal_type) {
+    const int64_t count = element_count(literal_type.shape);
+    if (count > kMostParsed) scanner_.fail("a constant of " + std::to_string(count) + " elements");
     auto literal = std::make_shared<Literal>(literal_type.dtype, literal_type.shape);
-    const int64_t count = literal->element_count();
     if (scanner_.accept_word("fill")) {
       scanner_.expect('(');
       const std::string text = scanner_.number();

@@ -90,6 +90,11 @@ TEST_CASE("errors of graph texts name line, column, expected and found") {
         std::string::npos);
 }
 
+TEST_CASE("a constant that is too large is refused before memory is taken") {
+  CHECK(error_of("constant %c: f32[1000000,1000000] = fill(0)") ==
+        "graph text, line 1, column 35: a constant of 1000000000000 elements");
+}
+
 TEST_CASE("a text cut at any character gives an error or a graph, never a crash") {
   for (size_t length = 0; length < kStep.size(); ++length) {
     CHECK_NOTHROW(error_of(kStep.substr(0, length)));
