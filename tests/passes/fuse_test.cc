@@ -1,0 +1,109 @@
+#include "passes/fuse.h"
+
+#include "passes/form_kernels.h"
+#include "support/catch.h"
+
+using namespace sgtc;
+
+namespace {
+
+std::string fused(const std::string& text) {
+  Graph graph = parse_graph(text);
+  return to_text(graph, fuse(graph));
+}
+
+}  // namespace
+
+TEST_CASE("an elementwise chain is one kernel") {
+  CHECK(fused("feed %x: f32[64,64]\nfeed %y: f32[64]\n%a = add(%x, %y)\n%b = tanh(%a)\n"
+              "%c = mul(%b, %x)\noutput \"c\" %c") ==
+        "loop forward: add tanh mul (x, y) -> (c)\n");
+}
+
+TEST_CASE("softmax with its gradient's operands is one kernel") {
+  CHECK(fused("feed %x: f32[64,64]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
+              "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y") ==
+        "loop forward: reduce_max sub exp reduce_sum div (x) -> (y)\n");
+}
+
+TEST_CASE("a reduction of rows and one of columns stay apart") {
+  CHECK(fused("feed %x: f32[640,640]\n%e = neg(%x)\n%r = reduce_sum(%e) {axes=[1]}\n"
+              "%c = reduce_sum(%e) {axes=[0]}\noutput \"r\" %r\noutput \"c\" %c") ==
+        "loop forward: neg reduce_sum (x) -> (e, r)\nloop forward: reduce_sum (e) -> (c)\n");
+}
+
+TEST_CASE("a reshape alone is a view, inside a chain it is code") {
+  CHECK(fused("feed %x: f32[64,64]\n%r = reshape(%x) {shape=[4096]}\noutput \"r\" %r") ==
+        "view forward: reshape (x) -> (r)\n");
+  CHECK(fused("feed %x: f32[64,64]\n%a = exp(%x)\n%r = reshape(%a) {shape=[4096]}\n%b = neg(%r)\n"
+              "output \"b\" %b") == "loop forward: exp reshape neg (x) -> (b)\n");
+}
+
+TEST_CASE("a matrix product takes what follows as its epilogue") {
+  CHECK(fused("feed %x: f32[64,32]\nfeed %w: f32[32,48]\nfeed %b: f32[48]\nfeed %z: f32[64,48]\n"
+              "%p = matmul(%x, %w)\n%a = add(%p, %b)\n%g = tanh(%a)\n%y = add(%g, %z)\n"
+              "output \"y\" %y") == "anchor forward: matmul add tanh add (x, w, b, z) -> (y)\n");
+}
+
+TEST_CASE("heads are split in the epilogue") {
+  CHECK(fused("feed %x: f32[128,32]\nfeed %w: f32[32,48]\n%p = matmul(%x, %w)\n"
+              "%r = reshape(%p) {shape=[2,64,3,16]}\n%t = transpose(%r) {perm=[0,2,1,3]}\n"
+              "output \"t\" %t") == "anchor forward: matmul reshape transpose (x, w) -> (t)\n");
+}
+
+TEST_CASE("a reduction after a matrix product is a kernel of its own") {
+  CHECK(fused("feed %x: f32[64,32]\nfeed %w: f32[32,48]\n%p = matmul(%x, %w)\n%e = neg(%p)\n"
+              "%s = reduce_sum(%e) {axes=[1]}\noutput \"s\" %s") ==
+        "anchor forward: matmul neg (x, w) -> (e)\nloop forward: reduce_sum (e) -> (s)\n");
+}
+
+TEST_CASE("gradients accumulate in the epilogue") {
+  CHECK(fused("feed %x: f32[64,32]\nfeed %d: f32[64,48]\nstate accumulator %g: f32[32,48] = zero\n"
+              "%p = matmul(%x, %d) {transpose_a=1} @backward\n%a = accumulate(%g, %p) @backward\n"
+              "%u = neg(%a) @update\noutput \"u\" %u") ==
+        "anchor backward: matmul accumulate (x, d, g) -> (a)\nloop update: neg (a) -> (u)\n");
+}
+
+TEST_CASE("a merge that would make two groups need each other is refused") {
+  // a -> matmul -> c and a -> c: the matrix product stands between the loops.
+  CHECK(fused("feed %x: f32[64,64]\nfeed %w: f32[64,64]\n%a = exp(%x)\n%p = matmul(%a, %w)\n"
+              "%t = softplus(%a)\n%c = mul(%p, %t)\noutput \"c\" %c") ==
+        "loop forward: exp softplus (x) -> (a, t)\nanchor forward: matmul mul (a, w, t) -> (c)\n");
+}
+
+TEST_CASE("phases do not mix") {
+  CHECK(fused("feed %x: f32[64]\n%a = exp(%x)\n%b = neg(%a) @backward\noutput \"b\" %b") ==
+        "loop forward: exp (x) -> (a)\nloop backward: neg (a) -> (b)\n");
+}
+
+TEST_CASE("an expensive value is not computed once per element of a larger domain") {
+  CHECK(fused("feed %x: f32[4000]\nfeed %y: f32[4000,1]\n%e = erf(%x)\n%f = pow(%e, %x)\n"
+              "%z = mul(%f, %y)\noutput \"z\" %z") ==
+        "loop forward: erf pow (x) -> (f)\nloop forward: mul (y, f) -> (z)\n");
+}
+
+TEST_CASE("loops that read the same tensor merge") {
+  CHECK(fused("feed %x: f32[640,640]\nfeed %d: f32[640,640]\n%p = mul(%x, %d)\n"
+              "%a = reduce_sum(%p) {axes=[0]}\n%b = reduce_sum(%d) {axes=[0]}\noutput \"a\" %a\n"
+              "output \"b\" %b") ==
+        "loop forward: mul reduce_sum reduce_sum (x, d) -> (a, b)\n");
+}
+
+TEST_CASE("one kernel checks the indices of one node") {
+  CHECK(fused("feed %t: f32[5,64]\nfeed %i: i64[64]\nfeed %j: i64[64]\n"
+              "%a = gather(%t, %i) {axis=0}\n%b = gather(%t, %j) {axis=0}\n%c = add(%a, %b)\n"
+              "output \"c\" %c") ==
+        "loop forward: gather (t, i) -> (a)\nloop forward: gather add (t, j, a) -> (c)\n");
+}
+
+TEST_CASE("equal groups have equal symbols, others do not") {
+  Graph graph = parse_graph(
+      "feed %x: f32[64,64]\nfeed %y: f32[64,64]\nfeed %z: f32[64,65]\n%a = exp(%x)\n%b = exp(%y)\n"
+      "%c = exp(%z)\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c");
+  std::vector<Group> groups = fuse(graph);
+  REQUIRE(groups.size() == 3);
+  std::string first = form_kernel(graph, groups[0]).symbol;
+  CHECK(form_kernel(graph, groups[1]).symbol == first);
+  CHECK(form_kernel(graph, groups[2]).symbol != first);
+  CHECK(first.substr(0, 7) == "k_loop_");
+}
