@@ -8,6 +8,7 @@ torch; PyTorch uses as many threads as the executable.
 """
 
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -77,6 +78,7 @@ def gpt_loss(w, heads, input_ids, labels):
 
 
 def main():
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     sizes = json.loads((WORK / "sizes.json").read_text())
     weights, log = run_executable(steps)

@@ -4,19 +4,19 @@
 #   run.sh [--large]    --large: 6 layers of width 384 and 256 bytes of context, for an hour
 source "$(dirname "$0")/../common/sample.sh"
 
-size=(--layers 4 --width 128 --heads 4 --seq 128 --context 128 --batch 16)
-steps=400
+layers=4 width=128 heads=4 seq=128 batch=16 steps=400
 if [ "${1:-}" = --large ]; then
-  size=(--layers 6 --width 384 --heads 6 --seq 256 --context 256 --batch 16)
-  steps=1000
+  layers=6 width=384 heads=6 seq=256 steps=1000
 fi
 
 "$python" "$sample/prepare.py" .
-"$sgtc_model" gpt2 "${size[@]}" --vocab 256 -o gpt.onnx
+"$sgtc_model" gpt2 --layers $layers --width $width --heads $heads --vocab 256 \
+  --seq $seq --context $seq --batch $batch -o gpt.onnx
+echo "{\"heads\": $heads, \"seq\": $seq, \"batch\": $batch}" >sizes.json
 "$sgtc" gpt.onnx -o train --optimizer adamw --weight-decay 0.1 --betas 0.9,0.99 --clip-norm 1 \
   --emit=exe,plan=plan.txt
 rm -f log.jsonl
-./train --tokens input_ids,labels=train.bin --shuffle --steps "$steps" --lr 2e-3 --warmup 40 \
+./train --tokens input_ids,labels=train.bin --shuffle --steps $steps --lr 2e-3 --warmup 40 \
   --decay cosine --log log.jsonl --eval input_ids,labels=held_out.bin --save gpt.safetensors
 "$python" "$root/samples/common/loss_curve.py" log.jsonl
 echo "plan: $work/plan.txt"
