@@ -80,31 +80,20 @@ NestEmitter::LaneIndex NestEmitter::lane_index(const AffineIndex& index) {
   return result;
 }
 
-// The atoms of the vector axis advance together. Their part is a stride if the index is linear over
-// the flattened axis, or if 16 lanes never leave the innermost atom; else each lane takes its
-// position apart.
+// The atoms of the vector axis advance together.
 void NestEmitter::add_vector_atoms(const AffineIndex& index, LaneIndex& result) {
-  size_t begin = static_cast<size_t>(nest_.vector_begin);
-  size_t end = nest_.atoms.size();
-  if (begin == end || index.coefficients.empty()) return;
-  int64_t innermost = index.coefficients[end - 1];
-  int64_t extent = 1;
-  bool linear = true;
-  for (size_t i = end; i-- > begin;) {
-    linear = linear && index.coefficients[i] == innermost * extent;
-    extent *= nest_.atoms[i].extent;
-  }
-  if (linear) {
-    if (innermost != 0) result.base = sum(result.base, scaled(position.vector_base, innermost));
-    result.stride = innermost;
+  VectorPattern pattern = vector_pattern(nest_, index, position.is_aligned);
+  result.stride = pattern.stride;
+  if (pattern.kind == VectorPattern::Kind::kStride) {
+    if (pattern.stride == 0) return;
+    result.base = sum(result.base, scaled(position.vector_base, pattern.stride));
     return;
   }
-  bool aligned = position.is_aligned && nest_.atoms[end - 1].extent % kLanes == 0;
-  if (aligned) result.stride = innermost;
+  size_t begin = static_cast<size_t>(nest_.vector_begin);
   int64_t inner = 1;
-  for (size_t i = end; i-- > begin;) {
+  for (size_t i = nest_.atoms.size(); i-- > begin;) {
     int64_t coefficient = index.coefficients[i];
-    if (coefficient != 0 && aligned) {
+    if (coefficient != 0 && pattern.kind == VectorPattern::Kind::kInnermost) {
       IrValue* coordinate = builder_.CreateUDiv(position.vector_base, i64(inner));
       if (i > begin) coordinate = builder_.CreateURem(coordinate, i64(nest_.atoms[i].extent));
       result.base = sum(result.base, scaled(coordinate, coefficient));

@@ -38,6 +38,21 @@ void split_atom(std::vector<DomainAtom>& atoms, AtomSplit split) {
   atoms.insert(atoms.begin() + static_cast<int64_t>(split.atom) + 1, inner);
 }
 
+// What a reduction of nothing gives.
+ExpressionId identity_of(NestBody& body, Op op, DType dtype) {
+  if (op == Op::kReduceSum) return body.constant(dtype, 0, 0);
+  if (op == Op::kReduceProd) return body.constant(dtype, 1, 1);
+  bool largest = op == Op::kReduceMin;
+  int bits = static_cast<int>(size_of(dtype)) * 8;
+  int64_t low = is_unsigned(dtype) || dtype == DType::kBool ? 0 : INT64_MIN >> (64 - bits);
+  int64_t high = is_unsigned(dtype) && bits == 64 ? -1
+                 : is_unsigned(dtype)             ? (int64_t{1} << bits) - 1
+                 : dtype == DType::kBool          ? 1
+                                                  : INT64_MAX >> (64 - bits);
+  double infinity = std::numeric_limits<double>::infinity();
+  return body.constant(dtype, largest ? infinity : -infinity, largest ? high : low);
+}
+
 // One walk with fixed atoms. Functions that return an expression return kNone when the nodes do
 // not fit, or when `split` asks for another attempt.
 class NestWalk {
@@ -50,6 +65,7 @@ class NestWalk {
   }
 
   bool run() {
+    if (request_.given != kNone && !follow_given()) return false;
     for (size_t i = request_.outputs.size(); i-- > 0;) {
       if (!store(request_.outputs[i])) return false;
     }
@@ -81,7 +97,10 @@ class NestWalk {
   bool store(ValueId output);
   int32_t written_argument(ValueId output);
   bool find_storable(ValueId value, AffineIndex* index, ExpressionId* expression);
-  std::optional<ElementMap> requested_map(const Shape& shape);
+  std::optional<ElementMap> requested_map(ValueId value);
+  std::optional<ElementMap> digits_of(const AffineIndex& index, const Shape& shape);
+  bool follow_given();
+  std::optional<ElementMap> followed_map(const Node& node);
 
   // Values.
   ExpressionId value(ValueId id, const ElementMap& map, const Guards& guards);
@@ -103,7 +122,8 @@ class NestWalk {
   AffineIndex checked_index(ValueId indices, const ElementMap& map, const Guards& guards,
                             int64_t extent);
   AffineIndex zero() const { return AffineIndex(atoms_.size()); }
-  AffineIndex linear_over(bool reduced) const;
+  AffineIndex identity() const;                 // row-major over all atoms
+  AffineIndex linear_over(bool reduced) const;  // over the reduced ones or the others
   int64_t parallel_extent() const;
   bool always(const Guard& guard) const;
   bool is_inside(ValueId id) const {
@@ -120,6 +140,7 @@ class NestWalk {
   std::set<NodeId> nodes_;
   std::vector<Store> stores_;
   std::map<ValueId, std::vector<Visited>> visited_;
+  std::map<ValueId, ElementMap> followed_;  // epilogues: where the anchor's element goes
 };
 
 // ---- Outputs
@@ -129,7 +150,7 @@ bool NestWalk::store(ValueId output) {
   AffineIndex index;
   ExpressionId expression = kNone;
   if (!find_storable(source, &index, &expression)) {
-    std::optional<ElementMap> map = requested_map(graph_.shape(source));
+    std::optional<ElementMap> map = requested_map(source);
     if (!map) return false;
     expression = value(source, *map, {});
     if (expression == kNone) return false;
@@ -176,25 +197,70 @@ bool NestWalk::find_storable(ValueId value, AffineIndex* index, ExpressionId* ex
   return false;
 }
 
-std::optional<ElementMap> NestWalk::requested_map(const Shape& shape) {
+// Where an output is computed: in an epilogue, where the anchor's element goes; else in row-major
+// order, with one element per iteration or one per row.
+std::optional<ElementMap> NestWalk::requested_map(ValueId value) {
+  auto followed = followed_.find(value);
+  if (followed != followed_.end()) return followed->second;
+  const Shape& shape = graph_.shape(value);
   int64_t count = element_count(shape);
-  int64_t rows = parallel_extent();
-  AffineIndex index = zero();
-  if (count == element_count(domain_.dimensions)) {
-    int64_t stride = 1;
-    for (size_t i = atoms_.size(); i-- > 0;) {
-      index.coefficients[i] = stride;
-      stride *= atoms_[i].extent;
-    }
-  } else if (count == rows) {
-    index = linear_over(false);
-  } else {
-    return std::nullopt;
-  }
+  if (count == element_count(domain_.dimensions)) return digits_of(identity(), shape);
+  if (count == parallel_extent()) return digits_of(linear_over(false), shape);
+  return std::nullopt;
+}
+
+std::optional<ElementMap> NestWalk::digits_of(const AffineIndex& index, const Shape& shape) {
   Delinearized digits = delinearize(index, shape, atoms_);
-  if (digits.outcome == Delinearized::Outcome::kSplit) split = digits.split;
+  if (digits.outcome == Delinearized::Outcome::kSplit && !split) split = digits.split;
   if (digits.outcome != Delinearized::Outcome::kDone) return std::nullopt;
   return digits.map;
+}
+
+// Follows the anchor's result through transposes and reshapes, so that a permuted output is stored
+// from the anchor's order. False when an atom must be split first.
+bool NestWalk::follow_given() {
+  std::optional<ElementMap> start = digits_of(identity(), graph_.shape(request_.given));
+  if (!start) return false;
+  followed_[request_.given] = *start;
+  for (NodeId id : request_.nodes) {
+    std::optional<ElementMap> map = followed_map(graph_.node(id));
+    if (split) return false;
+    if (map) followed_[graph_.node(id).results[0]] = *map;
+  }
+  return true;
+}
+
+std::optional<ElementMap> NestWalk::followed_map(const Node& node) {
+  const Shape& shape = graph_.shape(node.results[0]);
+  for (ValueId operand : node.operands) {
+    auto at = followed_.find(operand);
+    if (at == followed_.end()) continue;
+    const ElementMap& map = at->second;
+    if (node.op == Op::kReshape) {
+      return digits_of(linear_index(map, graph_.shape(operand), atoms_.size()), shape);
+    }
+    if (node.op == Op::kTranspose) {
+      ElementMap moved;
+      for (int64_t d : node.attributes.integers("perm")) {
+        moved.push_back(map[static_cast<size_t>(d)]);
+      }
+      return moved;
+    }
+    OpKind kind = info(node.op).kind;
+    bool keeps_place = kind == OpKind::kElementwise || node.op == Op::kAccumulate;
+    if (keeps_place && graph_.shape(operand) == shape) return map;
+  }
+  return std::nullopt;
+}
+
+AffineIndex NestWalk::identity() const {
+  AffineIndex index = zero();
+  int64_t stride = 1;
+  for (size_t i = atoms_.size(); i-- > 0;) {
+    index.coefficients[i] = stride;
+    stride *= atoms_[i].extent;
+  }
+  return index;
 }
 
 AffineIndex NestWalk::linear_over(bool reduced) const {
@@ -237,13 +303,7 @@ ExpressionId NestWalk::outside(ValueId id, const ElementMap& map, const Guards& 
   }
   AffineIndex index = linear_index(map, value.type.shape, atoms_.size());
   if (id != request_.given) return body_.load(id, std::move(index), guards);
-  AffineIndex identity = zero();
-  int64_t stride = 1;
-  for (size_t i = atoms_.size(); i-- > 0;) {
-    identity.coefficients[i] = stride;
-    stride *= atoms_[i].extent;
-  }
-  if (!(index == identity) || !guards.empty()) return kNone;
+  if (!(index == identity()) || !guards.empty()) return kNone;
   Expression given;
   given.kind = Expression::Kind::kGiven;
   given.dtype = value.type.dtype;
@@ -324,10 +384,8 @@ ExpressionId NestWalk::reshape(const Node& node, const ElementMap& map, const Gu
   bool in_memory = !is_inside(operand) && operand != request_.given &&
                    graph_.value(operand).kind != ValueKind::kConstant;
   if (in_memory) return body_.load(operand, std::move(index), guards);
-  Delinearized digits = delinearize(index, graph_.shape(operand), atoms_);
-  if (digits.outcome == Delinearized::Outcome::kSplit && !split) split = digits.split;
-  if (digits.outcome != Delinearized::Outcome::kDone) return kNone;
-  return value(operand, digits.map, guards);
+  std::optional<ElementMap> digits = digits_of(index, graph_.shape(operand));
+  return digits ? value(operand, *digits, guards) : kNone;
 }
 
 ExpressionId NestWalk::pad(const Node& node, const ElementMap& map, const Guards& guards) {
@@ -463,8 +521,6 @@ bool NestWalk::uses_reduced(const AffineIndex& index) const {
   return false;
 }
 
-ExpressionId identity_of(NestBody& body, Op op, DType dtype);
-
 ExpressionId NestWalk::reduce(const Node& node, const ElementMap& map, const Guards& guards) {
   const std::vector<int64_t>& axes = node.attributes.integers("axes");
   const Shape& shape = graph_.shape(node.operands[0]);
@@ -483,31 +539,16 @@ ExpressionId NestWalk::reduce(const Node& node, const ElementMap& map, const Gua
                      return uses_reduced(index);
                    });
   if (!same_order || !row_level) return kNone;
-  Delinearized digits = delinearize(linear_over(true), reduced_shape, atoms_);
-  if (digits.outcome == Delinearized::Outcome::kSplit && !split) split = digits.split;
-  if (digits.outcome != Delinearized::Outcome::kDone) return kNone;
+  std::optional<ElementMap> digits = digits_of(linear_over(true), reduced_shape);
+  if (!digits) return kNone;
   ElementMap inner = map;
-  for (size_t i = 0; i < axes.size(); ++i) inner[static_cast<size_t>(axes[i])] = digits.map[i];
+  for (size_t i = 0; i < axes.size(); ++i) inner[static_cast<size_t>(axes[i])] = (*digits)[i];
   Expression expression;
   expression.kind = Expression::Kind::kReduce;
   expression.op = node.op;
   expression.dtype = graph_.dtype(node.results[0]);
   expression.operands = {value(node.operands[0], inner, {})};
   return expression.operands[0] == kNone ? kNone : body_.add(std::move(expression));
-}
-
-ExpressionId identity_of(NestBody& body, Op op, DType dtype) {
-  if (op == Op::kReduceSum) return body.constant(dtype, 0, 0);
-  if (op == Op::kReduceProd) return body.constant(dtype, 1, 1);
-  bool largest = op == Op::kReduceMin;
-  int bits = static_cast<int>(size_of(dtype)) * 8;
-  int64_t low = is_unsigned(dtype) || dtype == DType::kBool ? 0 : INT64_MIN >> (64 - bits);
-  int64_t high = is_unsigned(dtype) && bits == 64 ? -1
-                 : is_unsigned(dtype)             ? (int64_t{1} << bits) - 1
-                 : dtype == DType::kBool          ? 1
-                                                  : INT64_MAX >> (64 - bits);
-  double infinity = std::numeric_limits<double>::infinity();
-  return body.constant(dtype, largest ? infinity : -infinity, largest ? high : low);
 }
 
 ExpressionId NestWalk::random(const Node& node, const ElementMap& map) {

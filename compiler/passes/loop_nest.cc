@@ -232,6 +232,23 @@ BlockGrid block_grid(const LoopNest& nest) {
   return grid;
 }
 
+VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, bool is_aligned) {
+  size_t begin = static_cast<size_t>(nest.vector_begin);
+  size_t end = nest.atoms.size();
+  if (begin == end || index.coefficients.empty()) return {};
+  int64_t innermost = index.coefficients[end - 1];
+  int64_t extent = 1;
+  bool linear = true;
+  for (size_t i = end; i-- > begin;) {
+    linear = linear && index.coefficients[i] == innermost * extent;
+    extent *= nest.atoms[i].extent;
+  }
+  if (linear) return {VectorPattern::Kind::kStride, innermost};
+  bool stays = is_aligned && nest.atoms[end - 1].extent % kLanes == 0;
+  return stays ? VectorPattern{VectorPattern::Kind::kInnermost, innermost}
+               : VectorPattern{VectorPattern::Kind::kScattered, 0};
+}
+
 int32_t sweep_of(const LoopNest& nest, const Store& store) {
   return std::max(nest.expressions[static_cast<size_t>(store.value)].depth,
                   depth_of(nest, store.index));

@@ -44,22 +44,15 @@ enum class Access : uint8_t { kPlain, kBroadcast, kScattered };
 
 // How consecutive lanes reach memory.
 Access access_of(const LoopNest& nest, const AffineIndex& index) {
-  int64_t stride = 0;
-  bool linear = true;
-  int64_t extent = 1;
-  for (size_t i = nest.atoms.size(); i-- > static_cast<size_t>(nest.vector_begin);) {
-    int64_t coefficient = index.coefficients[i];
-    if (extent == 1) stride = coefficient;
-    linear = linear && coefficient == stride * extent;
-    extent *= nest.atoms[i].extent;
-  }
   for (const AffineIndex::Computed& term : index.computed) {
     if (nest.expressions[static_cast<size_t>(term.expression)].level == Level::kElement) {
       return Access::kScattered;
     }
   }
-  if (!linear) return Access::kScattered;
-  return stride == 0 ? Access::kBroadcast : stride == 1 ? Access::kPlain : Access::kScattered;
+  VectorPattern pattern = vector_pattern(nest, index, true);
+  if (pattern.kind == VectorPattern::Kind::kScattered) return Access::kScattered;
+  if (pattern.stride == 0) return Access::kBroadcast;
+  return pattern.stride == 1 ? Access::kPlain : Access::kScattered;
 }
 
 double access_cycles(const LoopNest& nest, const AffineIndex& index, DType dtype, bool cached) {

@@ -83,7 +83,7 @@ TEST_CASE("a reshape splits a loop") {
 }
 
 TEST_CASE("nodes that fit into no nest are refused") {
-  CHECK(nest_text("feed %x: f32[4,6]\n%a = exp(%x)\n%r = reshape(%a) {shape=[8,3]}\n%b = neg(%r)\n"
+  CHECK(nest_text("feed %x: f32[4,6]\n%a = exp(%x)\n%r = reshape(%a) {shape=[3,8]}\n%b = neg(%r)\n"
                   "%q = transpose(%b) {perm=[1,0]}\noutput \"q\" %q") == "refused\n");
   CHECK(nest_text("feed %x: f32[4,6]\n%a = reduce_sum(%x) {axes=[0]}\n"
                   "%b = reduce_sum(%x) {axes=[1]}\noutput \"a\" %a\noutput \"b\" %b") ==
