@@ -161,9 +161,9 @@ ConvShape convolution(const KernelSpec& spec, bool wide_vectors) {
 PoolShape pool(const KernelSpec& spec) {
   const bool is_average_grad = spec.anchor == Op::kAveragePoolGrad;
   const Shape& x = is_average_grad ? result(spec) : operand(spec, 0);
-  const Shape& y = is_average_grad                       ? operand(spec, 0)
+  const Shape& y = is_average_grad                   ? operand(spec, 0)
                    : spec.anchor == Op::kMaxPoolGrad ? operand(spec, 1)
-                                                         : result(spec);
+                                                     : result(spec);
   PoolShape shape = {};
   shape.planes = x[0] * x[1];
   shape.window = window_of(spec, x, y, spec.attributes.integers("kernel"));

@@ -46,8 +46,8 @@ llvm::GlobalVariable* shape_constant(llvm::Module& module, const KernelSpec& spe
                                      bool wide_vectors) {
   const std::vector<int64_t> words = anchor_shape_words(spec, wide_vectors);
   llvm::Constant* data = llvm::ConstantDataArray::get(
-      module.getContext(), llvm::ArrayRef<uint64_t>(reinterpret_cast<const uint64_t*>(words.data()),
-                                                    words.size()));
+      module.getContext(),
+      llvm::ArrayRef<uint64_t>(reinterpret_cast<const uint64_t*>(words.data()), words.size()));
   auto* constant = new llvm::GlobalVariable(module, data->getType(), true,
                                             llvm::GlobalValue::PrivateLinkage, data, "shape");
   constant->setAlignment(llvm::Align(8));
@@ -73,19 +73,18 @@ void emit_anchor_kernel(llvm::Module& module, const KernelSpec& spec, bool wide_
   llvm::IRBuilder<> builder(context);
   llvm::Type* pointer = builder.getPtrTy();
   llvm::Type* word = builder.getInt64Ty();
-  auto* entry_type = llvm::FunctionType::get(builder.getVoidTy(),
-                                             {pointer, pointer, pointer, word, word}, false);
+  auto* entry_type =
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer, word, word}, false);
   llvm::FunctionCallee entry = module.getOrInsertFunction(entry_name(spec), entry_type);
-  auto* type =
-      llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word}, false);
-  auto* kernel = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, spec.symbol,
-                                        module);
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word}, false);
+  auto* kernel =
+      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, spec.symbol, module);
   kernel->addFnAttr(llvm::Attribute::NoUnwind);
   kernel->addFnAttr("no-builtins");  // else loops become calls of memset and memcpy
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
   const std::vector<int32_t> arguments = tensor_arguments(spec);
-  llvm::Value* tensors = builder.CreateAlloca(
-      llvm::ArrayType::get(pointer, arguments.size()), nullptr, "tensors");
+  llvm::Value* tensors =
+      builder.CreateAlloca(llvm::ArrayType::get(pointer, arguments.size()), nullptr, "tensors");
   for (size_t i = 0; i < arguments.size(); ++i) {
     llvm::Value* tensor = llvm::ConstantPointerNull::get(builder.getPtrTy());
     if (arguments[i] != kNone) {
@@ -95,9 +94,9 @@ void emit_anchor_kernel(llvm::Module& module, const KernelSpec& spec, bool wide_
     }
     builder.CreateStore(tensor, builder.CreateConstInBoundsGEP1_64(pointer, tensors, i));
   }
-  llvm::CallInst* call = builder.CreateCall(
-      entry, {shape_constant(module, spec, wide_vectors), kernel->getArg(0), tensors,
-              kernel->getArg(1), kernel->getArg(2)});
+  llvm::CallInst* call =
+      builder.CreateCall(entry, {shape_constant(module, spec, wide_vectors), kernel->getArg(0),
+                                 tensors, kernel->getArg(1), kernel->getArg(2)});
   call->addFnAttr(llvm::Attribute::AlwaysInline);
   builder.CreateRetVoid();
 }

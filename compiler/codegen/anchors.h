@@ -4,10 +4,11 @@
 // Contract with the caller, who links the kernels' bitcode into the module afterwards:
 // - All sgtc_… functions that are declared here must be linked in and made internal.
 // - Where anchor_visits_tiles(spec.anchor, type of result 0) holds, the module must define
-//     void sgtc_tile_store(ptr args, i64 batch, i64 row, i64 column, <16 x float> values, i64 lanes)
+//     void sgtc_tile_store(ptr args, i64 batch, i64 row, i64 column, <16 x float> values, i64
+//     lanes)
 //   which stores elements (batch, row, column … column + lanes - 1) of the kernel's results; lanes
-//   is 1 to 16 and the other lanes of `values` are unspecified. `args` is the kernel's own argument.
-//   It should be always inlined. Other kernels never refer to it.
+//   is 1 to 16 and the other lanes of `values` are unspecified. `args` is the kernel's own
+//   argument. It should be always inlined. Other kernels never refer to it.
 // - The call of the kernel's entry is marked to be inlined; after that, optimisation at level 2
 //   specialises the code.
 #pragma once

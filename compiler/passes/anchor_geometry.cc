@@ -16,14 +16,16 @@ constexpr int64_t kMinBlockColumns = 32;
 constexpr int64_t kRowStep = 12;
 constexpr int64_t kColumnStep = 32;
 
-constexpr int64_t kWantedBlocks = 32;          // enough to share among the cores of a machine
+constexpr int64_t kWantedBlocks = 32;             // enough to share among the cores of a machine
 constexpr int64_t kLeastBlockProducts = 1 << 18;  // less than this is not worth a block
-constexpr int64_t kBlockElements = 16384;      // elementwise work of a block
+constexpr int64_t kBlockElements = 16384;         // elementwise work of a block
 constexpr int64_t kScatterColumns = 64;
 constexpr int64_t kAttentionRows = 48;
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t step) { return ceil_divide(std::max<int64_t>(a, 1), step) * step; }
+int64_t round_up(int64_t a, int64_t step) {
+  return ceil_divide(std::max<int64_t>(a, 1), step) * step;
+}
 
 int64_t product(const Shape& shape, size_t begin, size_t end) {
   int64_t result = 1;
@@ -139,8 +141,8 @@ bool has_anchor_kernel(Op op) {
 }
 
 bool anchor_visits_tiles(Op op, DType result) {
-  const bool contracts = op == Op::kMatMul || op == Op::kConv || op == Op::kConvInputGrad ||
-                         op == Op::kConvWeightGrad;
+  const bool contracts =
+      op == Op::kMatMul || op == Op::kConv || op == Op::kConvInputGrad || op == Op::kConvWeightGrad;
   return contracts && is_float(result) && result != DType::kFloat64;
 }
 

@@ -58,16 +58,16 @@ struct Scores {
     }
   };
 
-  template <int64_t Width>
-  SGTC_INLINE static void pack_rows(E* to, const T* from, int64_t stride, int64_t count,
+  template <int64_t Width, typename From>
+  SGTC_INLINE static void pack_rows(E* to, const From* from, int64_t stride, int64_t count,
                                     int64_t depth) {
-    if constexpr (__is_same(T, float)) {
+    if constexpr (__is_same(From, float)) {
       pack_contiguous_lines<Width>(to, from, stride, count, depth);
     } else {
-      pack_lines<Width>(to, count, depth, [=](int64_t line, int64_t k)
-                                              __attribute__((always_inline)) {
-        return static_cast<E>(widened(from[line * stride + k]));
-      });
+      pack_lines<Width>(to, count, depth,
+                        [=](int64_t line, int64_t k) __attribute__((always_inline)) {
+                          return static_cast<E>(widened(from[line * stride + k]));
+                        });
     }
   }
 
@@ -97,14 +97,14 @@ struct Scores {
                           int64_t stride, int64_t width) {
     alignas(64) E a[kAttentionRows * kScoreColumns];
     alignas(64) E b[kValueColumns * kScoreColumns];
-    pack_lines<Tile::kRows>(a, rows, count, [&](int64_t row, int64_t k)
-                                                __attribute__((always_inline)) {
-      return weights.vector(row, k)[k % kLanes];
-    });
-    pack_across<Tile::kColumns>(b, width, count, [=](int64_t column, int64_t k)
-                                                     __attribute__((always_inline)) {
-      return static_cast<E>(widened(m[k * stride + column]));
-    });
+    for (int64_t i = 0; i < ceil_divide(rows, Tile::kRows); ++i) {
+      for (int64_t k = 0; k < count; k += kLanes) {
+        pack_rows<Tile::kRows>(a + (i * count + k) * Tile::kRows,
+                               tile_at<Tile>(weights.elements, kRowTiles, i, k / kLanes), kLanes,
+                               Tile::kRows, minimum(kLanes, count - k));
+      }
+    }
+    pack_across<Tile::kColumns>(b, m, stride, width, count);
     for (int64_t j = 0; j < ceil_divide(width, kLanes); ++j) {
       for (int64_t i = 0; i < ceil_divide(rows, Tile::kRows); ++i) {
         multiply_panels<Tile>(a + i * Tile::kRows * count, b + j * kLanes * count,
@@ -123,32 +123,57 @@ struct Scores {
   }
 };
 
+/// A query and a key of one head.
+struct Place {
+  int64_t query, key;
+};
+
 /// Where the rows of one head lie and which scores count.
 template <typename T>
 struct Head {
   const AttentionShape& s;
-  const T* mask;  // of this batch and head; null without one
+  const T* mask;      // of this batch and head; null without one
   int64_t query_row;  // first row of the head in [batch, heads, queries, …]
   int64_t key_row;    // first row of its keys in [batch, key heads, keys, …]
 
   SGTC_INLINE static Head at(const AttentionShape& s, const T* mask, int64_t batch, int64_t head) {
     const int64_t key_head = head / (s.heads / s.key_heads);
-    const T* own = s.has_mask != 0
-                       ? mask + batch * s.mask_strides[0] + head * s.mask_strides[1]
-                       : nullptr;
+    const T* own =
+        s.has_mask != 0 ? mask + batch * s.mask_strides[0] + head * s.mask_strides[1] : nullptr;
     return {s, own, (batch * s.heads + head) * s.queries,
             (batch * s.key_heads + key_head) * s.keys};
   }
 
-  /// The scaled and masked score of query `t` and key `k` from their product; -inf if k is later
-  /// than t in a causal attention.
-  template <typename E>
-  SGTC_INLINE E score(E dot, int64_t t, int64_t k) const {
-    E value = dot * static_cast<E>(s.scale);
-    if (s.has_mask != 0) {
-      value += static_cast<E>(widened(mask[t * s.mask_strides[2] + k * s.mask_strides[3]]));
+  /// Scaled and masked scores from the products of one row of a tile: lane i is query
+  /// first.query + i * step.query and key first.key + i * step.key. Lanes from `lanes` on and keys
+  /// that are later than their query in a causal attention become -inf.
+  template <typename V>
+  SGTC_INLINE V scores(V products, Place first, Place step, int64_t lanes) const {
+    using E = Element<V>;
+    const V lowest = splat<V>(-Format<E>::kInfinity);
+    Int<V> lane;
+#pragma clang loop unroll(full)
+    for (int32_t i = 0; i < kLanes; ++i) lane[i] = i;
+    V values = products * static_cast<E>(s.scale);
+    if (s.has_mask != 0) values += mask_values<V>(first, step, lanes);
+    if (s.causal != 0) {
+      // key > query exactly where (step.key - step.query) i > first.query - first.key.
+      const Int<V> lead = lane * static_cast<int32_t>(step.key - step.query);
+      values = lead > static_cast<int32_t>(first.query - first.key) ? lowest : values;
     }
-    return s.causal != 0 && k > t ? -Format<E>::kInfinity : value;
+    return lane < static_cast<int32_t>(lanes) ? values : lowest;
+  }
+
+ private:
+  template <typename V>
+  SGTC_INLINE V mask_values(Place first, Place step, int64_t lanes) const {
+    const T* from = mask + first.query * s.mask_strides[2] + first.key * s.mask_strides[3];
+    const int64_t stride = step.query * s.mask_strides[2] + step.key * s.mask_strides[3];
+    V values = {};
+    for (int64_t i = 0; i < minimum(lanes, kLanes); ++i) {
+      values[i] = static_cast<Element<V>>(widened(from[i * stride]));
+    }
+    return values;
   }
 };
 

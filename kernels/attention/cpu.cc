@@ -23,15 +23,16 @@ SGTC_INLINE E weigh_row(typename Scores<T>::Matrix& scores, const Head<T>& head,
                         RowStatistics<E>& statistics, int64_t row, int64_t t, int64_t begin,
                         int64_t count) {
   using V = typename Scores<T>::V;
-  E maximum = statistics.maximum[row];
+  V largest = splat<V>(statistics.maximum[row]);
   for (int64_t column = 0; column < count; column += kLanes) {
     E* part = scores.vector(row, column);
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const bool exists = column + i < count;
-      part[i] = exists ? head.score(part[i], t, begin + column + i) : -Format<E>::kInfinity;
-      maximum = part[i] > maximum ? part[i] : maximum;
-    }
+    const V values = head.scores(load<V>(part), {t, begin + column}, {0, 1}, count - column);
+    store<V>(part, values);
+    largest = values > largest ? values : largest;
   }
+  E maximum = largest[0];
+#pragma clang loop unroll(full)
+  for (int64_t i = 1; i < kLanes; ++i) maximum = largest[i] > maximum ? largest[i] : maximum;
   // A row that is all -inf so far has weights of zero, not of NaN.
   const E base = maximum == -Format<E>::kInfinity ? E{} : maximum;
   V sums = {};
@@ -74,8 +75,8 @@ SGTC_INLINE void attend(const AttentionShape& s, const Head<T>& head, const T* q
         store<V>(part, load<V>(part) * shrink);
       }
     }
-    Scores<T>::add_product(sums, scores, rows, count, v + (head.key_row + key) * s.value_size + first,
-                           s.value_size, width);
+    Scores<T>::add_product(sums, scores, rows, count,
+                           v + (head.key_row + key) * s.value_size + first, s.value_size, width);
   }
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t at = head.query_row + begin + row;
@@ -117,11 +118,10 @@ SGTC_INLINE void attention(const AttentionShape* shape, void* const* tensors, in
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_ATTENTION(name, type)                                                              \
-  SGTC_EXPORT void sgtc_attention_##name(const sgtc::kernels::AttentionShape* shape,            \
-                                         void* const*, void* const* tensors, int64_t begin,     \
-                                         int64_t end) {                                         \
-    sgtc::kernels::attention<type>(shape, tensors, begin, end);                                 \
+#define SGTC_ATTENTION(name, type)                                                                 \
+  SGTC_EXPORT void sgtc_attention_##name(const sgtc::kernels::AttentionShape* shape, void* const*, \
+                                         void* const* tensors, int64_t begin, int64_t end) {       \
+    sgtc::kernels::attention<type>(shape, tensors, begin, end);                                    \
   }
 SGTC_FOR_EACH_FLOAT(SGTC_ATTENTION)
 

@@ -1,9 +1,10 @@
 // The gradient of attention. With P = exp(scores - lse) and delta = rowsum(dO * O):
 //   dV = P^T dO,  dS = scale P * (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
 //
-// Two kinds of blocks, each writing its own rows: dQ of up to 48 queries, which walks over the keys,
-// and dK and dV of up to 48 keys, which walks over all queries of all heads that share them. Both
-// compute P anew, so the second product with the scores costs time but no memory and no atomics.
+// Two kinds of blocks, each writing its own rows: dQ of up to 48 queries, which walks over the
+// keys, and dK and dV of up to 48 keys, which walks over all queries of all heads that share them.
+// Both compute P anew, so the second product with the scores costs time but no memory and no
+// atomics.
 #include "attention/attention.h"
 
 SGTC_KERNELS_BEGIN
@@ -27,8 +28,8 @@ struct GradientTensors {
 };
 
 template <typename T>
-SGTC_INLINE typename Scores<T>::E delta_of_row(const AttentionShape& s,
-                                               const GradientTensors<T>& g, int64_t row) {
+SGTC_INLINE typename Scores<T>::E delta_of_row(const AttentionShape& s, const GradientTensors<T>& g,
+                                               int64_t row) {
   typename Scores<T>::E sum = 0;
   for (int64_t i = row * s.value_size; i < (row + 1) * s.value_size; ++i) {
     sum += widened(g.doutput[i]) * widened(g.output[i]);
@@ -46,56 +47,45 @@ SGTC_INLINE void store_rows(T* to, typename Scores<T>::Sums& sums, int64_t rows,
   }
 }
 
-/// For row `row` of both matrices: products of queries and keys become weights, products of
-/// dO and v become gradients of the products. position(i) gives query and key of column i,
-/// statistics(i) the log-sum-exp and delta of its query.
-template <typename T, typename Position, typename Statistics>
-SGTC_INLINE void differentiate_row(typename Scores<T>::Matrix& weights,
-                                   typename Scores<T>::Matrix& gradients, const Head<T>& head,
-                                   int64_t row, int64_t count, Position position,
-                                   Statistics statistics) {
-  using E = typename Scores<T>::E;
-  using V = typename Scores<T>::V;
-  for (int64_t column = 0; column < count; column += kLanes) {
-    E* weight = weights.vector(row, column);
-    E* gradient = gradients.vector(row, column);
-    E deltas[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const int64_t at = minimum(column + i, count - 1);
-      const auto place = position(at);
-      const auto known = statistics(at);
-      weight[i] = head.score(weight[i], place.query, place.key) - known.log_sum_exp;
-      deltas[i] = known.delta;
-    }
-    const V p = exp(load<V>(weight));
-    store<V>(weight, p);
-    store<V>(gradient, p * (load<V>(gradient) - load<V>(deltas)) * static_cast<E>(head.s.scale));
-  }
-}
-
-struct Place {
-  int64_t query, key;
-};
-
+/// Log-sum-exp and delta of the queries of a block.
 template <typename E>
-struct RowKnown {
-  E log_sum_exp, delta;
+struct QueryStatistics {
+  alignas(64) E log_sum_exp[kScoreColumns];
+  alignas(64) E delta[kScoreColumns];
+
+  template <typename T>
+  SGTC_INLINE void read(const AttentionShape& s, const GradientTensors<T>& g, int64_t row,
+                        int64_t count) {
+    for (int64_t i = 0; i < kScoreColumns; ++i) {
+      log_sum_exp[i] = i < count ? g.log_sum_exp[row + i] : E{};
+      delta[i] = i < count ? delta_of_row(s, g, row + i) : E{};
+    }
+  }
 };
+
+/// 16 products of queries and keys become weights, products of dO and v gradients of the products.
+template <typename V, typename T>
+SGTC_INLINE void differentiate(Element<V>* weight, Element<V>* gradient, const Head<T>& head,
+                               Place first, Place step, int64_t lanes, V log_sum_exp, V delta) {
+  const V scores = head.scores(load<V>(weight), first, step, lanes);
+  const V p = exp(scores - log_sum_exp);
+  store<V>(weight, p);
+  store<V>(gradient, p * (load<V>(gradient) - delta) * static_cast<Element<V>>(head.s.scale));
+}
 
 /// Columns `first` … `first + width` of dq for queries `begin` … `begin + rows` of a head.
 template <typename T>
 SGTC_INLINE void query_gradient(const GradientTensors<T>& g, const Head<T>& head, int64_t begin,
                                 int64_t rows, int64_t first, int64_t width) {
   using E = typename Scores<T>::E;
+  using V = typename Scores<T>::V;
   const AttentionShape& s = head.s;
   typename Scores<T>::Matrix weights, gradients;
   typename Scores<T>::Sums sums;
   sums.clear();
-  RowKnown<E> known[kAttentionRows];
+  QueryStatistics<E> known;
   const int64_t query = head.query_row + begin;
-  for (int64_t row = 0; row < rows; ++row) {
-    known[row] = {g.log_sum_exp[query + row], delta_of_row(s, g, query + row)};
-  }
+  known.read(s, g, query, rows);
   const int64_t keys = s.causal != 0 ? minimum(s.keys, begin + rows) : s.keys;
   for (int64_t key = 0; key < keys; key += kScoreColumns) {
     const int64_t count = minimum(kScoreColumns, keys - key);
@@ -105,10 +95,11 @@ SGTC_INLINE void query_gradient(const GradientTensors<T>& g, const Head<T>& head
     Scores<T>::multiply_rows(gradients, g.doutput + query * s.value_size, rows,
                              g.v + key_row * s.value_size, count, s.value_size);
     for (int64_t row = 0; row < rows; ++row) {
-      differentiate_row<T>(
-          weights, gradients, head, row, count,
-          [&](int64_t i) { return Place{begin + row, key + i}; },
-          [&](int64_t) { return known[row]; });
+      for (int64_t i = 0; i < count; i += kLanes) {
+        differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
+                         {begin + row, key + i}, {0, 1}, count - i,
+                         splat<V>(known.log_sum_exp[row]), splat<V>(known.delta[row]));
+      }
     }
     Scores<T>::add_product(sums, gradients, rows, count, g.k + key_row * s.key_size + first,
                            s.key_size, width);
@@ -123,26 +114,26 @@ SGTC_INLINE void add_head(const GradientTensors<T>& g, const Head<T>& head, int6
                           int64_t rows, int64_t first, int64_t key_width, int64_t value_width,
                           typename Scores<T>::Sums& dk, typename Scores<T>::Sums& dv) {
   using E = typename Scores<T>::E;
+  using V = typename Scores<T>::V;
   const AttentionShape& s = head.s;
   typename Scores<T>::Matrix weights, gradients;
-  RowKnown<E> known[kScoreColumns];
+  QueryStatistics<E> known;
   const int64_t key_row = head.key_row + begin;
   const int64_t earliest = s.causal != 0 ? begin / kScoreColumns * kScoreColumns : 0;
   for (int64_t query = earliest; query < s.queries; query += kScoreColumns) {
     const int64_t count = minimum(kScoreColumns, s.queries - query);
     const int64_t query_row = head.query_row + query;
-    for (int64_t i = 0; i < count; ++i) {
-      known[i] = {g.log_sum_exp[query_row + i], delta_of_row(s, g, query_row + i)};
-    }
+    known.read(s, g, query_row, count);
     Scores<T>::multiply_rows(weights, g.k + key_row * s.key_size, rows,
                              g.q + query_row * s.key_size, count, s.key_size);
     Scores<T>::multiply_rows(gradients, g.v + key_row * s.value_size, rows,
                              g.doutput + query_row * s.value_size, count, s.value_size);
     for (int64_t row = 0; row < rows; ++row) {
-      differentiate_row<T>(
-          weights, gradients, head, row, count,
-          [&](int64_t i) { return Place{query + i, begin + row}; },
-          [&](int64_t i) { return known[i]; });
+      for (int64_t i = 0; i < count; i += kLanes) {
+        differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
+                         {query + i, begin + row}, {1, 0}, count - i,
+                         load<V>(known.log_sum_exp + i), load<V>(known.delta + i));
+      }
     }
     Scores<T>::add_product(dv, weights, rows, count, g.doutput + query_row * s.value_size + first,
                            s.value_size, value_width);
@@ -152,9 +143,8 @@ SGTC_INLINE void add_head(const GradientTensors<T>& g, const Head<T>& head, int6
 }
 
 template <typename T>
-SGTC_INLINE void key_gradients(const AttentionShape& s, const GradientTensors<T>& g,
-                               int64_t batch, int64_t key_head, int64_t begin, int64_t rows,
-                               int64_t first) {
+SGTC_INLINE void key_gradients(const AttentionShape& s, const GradientTensors<T>& g, int64_t batch,
+                               int64_t key_head, int64_t begin, int64_t rows, int64_t first) {
   typename Scores<T>::Sums dk, dv;
   dk.clear();
   dv.clear();

@@ -5,10 +5,11 @@
 //   input gradient  input channels   input positions   (output channel, tap)
 //   weight gradient output channels  (channel, tap)    (sample, output position)
 //
-// for each sample and group (the weight gradient: for each group). The packing of the second operand
-// reads the image where the window lies over it and zeros elsewhere (so an infinite weight over
-// padding gives NaN, as it does in frameworks that pad the image). Left out: Winograd's and Fourier
-// methods, which round differently, and skipping the zeros between strides in the input gradient.
+// for each sample and group (the weight gradient: for each group). The packing of the second
+// operand reads the image where the window lies over it and zeros elsewhere (so an infinite weight
+// over padding gives NaN, as it does in frameworks that pad the image). Left out: Winograd's and
+// Fourier methods, which round differently, and skipping the zeros between strides in the input
+// gradient.
 #include "element.h"
 #include "shapes.h"
 #include "tile_product.h"
@@ -51,7 +52,8 @@ SGTC_INLINE void copy_run(E* line, const T* row, int64_t begin, int64_t n, int64
   const int64_t last = maximum(minimum(high, end), first);
   for (int64_t j = begin; j < first; ++j) line[j - begin] = 0;
   if (step == 1) {
-    for (int64_t j = first; j < last; ++j) line[j - begin] = static_cast<E>(widened(row[j + offset]));
+    for (int64_t j = first; j < last; ++j)
+      line[j - begin] = static_cast<E>(widened(row[j + offset]));
   } else {
     for (int64_t j = first; j < last; ++j) {
       line[j - begin] = static_cast<E>(widened(row[j * step + offset]));
@@ -117,10 +119,9 @@ SGTC_INLINE void pack_image(E* to, const WindowShape& w, const int64_t (&sizes)[
   for (int64_t k = 0; k < depth; ++k) {
     const T* channel = image + (begin + k) / taps * plane;
     const Position tap = position_in(w.kernel, (begin + k) % taps);
-    read_positions(line, sizes, column, columns, [&](E* part, Position at, int64_t n)
-                                                     __attribute__((always_inline)) {
-      read(part, channel, at, n, tap);
-    });
+    read_positions(line, sizes, column, columns,
+                   [&](E* part, Position at, int64_t n)
+                       __attribute__((always_inline)) { read(part, channel, at, n, tap); });
     for (int64_t panel = 0; panel < columns; panel += Width) {
       __builtin_memcpy_inline(to + panel * depth + k * Width, line + panel, Width * sizeof(E));
     }
@@ -130,8 +131,8 @@ SGTC_INLINE void pack_image(E* to, const WindowShape& w, const int64_t (&sizes)[
 /// Packs lines whose elements along the depth are (sample, output position): read(line, sample,
 /// position, count) fills `count` elements of a line.
 template <int64_t Width, int64_t MaxDepth, typename E, typename Read>
-SGTC_INLINE void pack_samples(E* to, int64_t positions, int64_t count, int64_t begin,
-                              int64_t depth, Read read) {
+SGTC_INLINE void pack_samples(E* to, int64_t positions, int64_t count, int64_t begin, int64_t depth,
+                              Read read) {
   alignas(64) E lines[Width * MaxDepth];
   for (int64_t line = 0; line < count; line += Width) {
     for (int64_t i = 0; i < Width; ++i) {
@@ -198,10 +199,9 @@ struct Convolution {
         [&](E* to, int64_t begin, int64_t count) __attribute__((always_inline)) {
           pack_image<Tile::kColumns>(
               to, s.window, s.window.output, image, pixels, block.column, block.columns, begin,
-              count, [&](E* line, const T* plane, Position o, int64_t n, Position tap)
-                         __attribute__((always_inline)) {
-                read_input(line, s.window, plane, o, n, tap);
-              });
+              count,
+              [&](E* line, const T* plane, Position o, int64_t n, Position tap)
+                  __attribute__((always_inline)) { read_input(line, s.window, plane, o, n, tap); });
         });
   }
 
@@ -223,12 +223,12 @@ struct Convolution {
           });
         },
         [&](E* to, int64_t begin, int64_t count) __attribute__((always_inline)) {
-          pack_image<Tile::kColumns>(
-              to, s.window, s.window.input, image, positions, block.column, block.columns, begin,
-              count, [&](E* line, const T* plane, Position t, int64_t n, Position tap)
-                         __attribute__((always_inline)) {
-                read_output(line, s.window, plane, t, n, tap);
-              });
+          pack_image<Tile::kColumns>(to, s.window, s.window.input, image, positions, block.column,
+                                     block.columns, begin, count,
+                                     [&](E* line, const T* plane, Position t, int64_t n,
+                                         Position tap) __attribute__((always_inline)) {
+                                       read_output(line, s.window, plane, t, n, tap);
+                                     });
         });
   }
 
@@ -247,7 +247,8 @@ struct Convolution {
           pack_samples<Tile::kRows, MaxDepth>(
               to, positions, block.rows, begin, count,
               [&](E* line, int64_t row, int64_t sample, int64_t position, int64_t n) {
-                const T* from = plane(second, sample, s.output_channels, block.row + row, positions);
+                const T* from =
+                    plane(second, sample, s.output_channels, block.row + row, positions);
                 copy_run(line, from, position, n, 1, 0, positions);
               });
         },
@@ -283,9 +284,9 @@ SGTC_INLINE bool is_empty(const ConvShape& s, Direction direction) {
 template <Direction direction, typename Tile, int64_t MaxDepth, typename T>
 SGTC_INLINE void convolve_tiles(const ConvShape& s, void* const* args, void* const* tensors,
                                 int64_t begin, int64_t end) {
-  const Convolution<Tile, MaxDepth, T> convolution = {
-      s, args, static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]),
-      static_cast<T*>(tensors[2])};
+  const Convolution<Tile, MaxDepth, T> convolution = {s, args, static_cast<const T*>(tensors[0]),
+                                                      static_cast<const T*>(tensors[1]),
+                                                      static_cast<T*>(tensors[2])};
   for (int64_t index = begin; index < end; ++index) {
     if constexpr (direction == Direction::kForward) {
       convolution.forward(index);
@@ -314,15 +315,15 @@ SGTC_INLINE void convolve(const ConvShape* shape, void* const* args, void* const
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_CONVOLUTION(entry, direction, type)                                                  \
-  SGTC_EXPORT void sgtc_##entry(const sgtc::kernels::ConvShape* shape, void* const* args,         \
-                                void* const* tensors, int64_t begin, int64_t end) {               \
-    using sgtc::kernels::Direction;                                                               \
-    sgtc::kernels::convolve<Direction::direction, type>(shape, args, tensors, begin, end);        \
+#define SGTC_CONVOLUTION(entry, direction, type)                                           \
+  SGTC_EXPORT void sgtc_##entry(const sgtc::kernels::ConvShape* shape, void* const* args,  \
+                                void* const* tensors, int64_t begin, int64_t end) {        \
+    using sgtc::kernels::Direction;                                                        \
+    sgtc::kernels::convolve<Direction::direction, type>(shape, args, tensors, begin, end); \
   }
-#define SGTC_CONVOLUTIONS(name, type)                               \
-  SGTC_CONVOLUTION(conv_##name, kForward, type)                     \
-  SGTC_CONVOLUTION(conv_input_grad_##name, kInputGradient, type)    \
+#define SGTC_CONVOLUTIONS(name, type)                            \
+  SGTC_CONVOLUTION(conv_##name, kForward, type)                  \
+  SGTC_CONVOLUTION(conv_input_grad_##name, kInputGradient, type) \
   SGTC_CONVOLUTION(conv_weight_grad_##name, kWeightGradient, type)
 SGTC_FOR_EACH_FLOAT(SGTC_CONVOLUTIONS)
 

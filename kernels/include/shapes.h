@@ -62,7 +62,7 @@ struct PoolShape {
 /// [outer, size, inner] around an axis.
 struct AxisShape {
   int64_t outer, size, inner;
-  int64_t lines_per_block;  // a line: one position of outer and inner
+  int64_t lines_per_block;     // a line: one position of outer and inner
   int64_t exclusive, reverse;  // cumsum
   int64_t k, largest;          // top_k
   int64_t select_last;         // arg_max, arg_min

@@ -14,8 +14,8 @@ SGTC_INLINE int64_t read_index(const void* indices, int64_t i, int64_t bytes) {
 }
 
 /// `index` within [0, extent): negative ones count from the end. One that is out of range is
-/// written to the status block {node, index, extent} unless that holds an earlier one, and gives -1.
-/// Plain stores: whichever thread wins, a bad index is reported and the run ends.
+/// written to the status block {node, index, extent} unless that holds an earlier one, and gives
+/// -1. Plain stores: whichever thread wins, a bad index is reported and the run ends.
 SGTC_INLINE int64_t checked_index(int64_t index, int64_t extent, void* status, int64_t node) {
   const int64_t from_start = index < 0 ? index + extent : index;
   if (static_cast<uint64_t>(from_start) < static_cast<uint64_t>(extent)) return from_start;

@@ -15,6 +15,7 @@
 //   of the time for large products.
 #pragma once
 
+#include "element.h"
 #include "transpose.h"
 #include "vector.h"
 
@@ -121,24 +122,30 @@ SGTC_INLINE void pack_contiguous_lines(float* to, const float* from, int64_t str
   }
   const float* rest = from + whole * stride;
   pack_lines<Width>(to + whole * depth, count - whole, depth,
-                    [=](int64_t line, int64_t k) __attribute__((always_inline)) {
-                      return rest[line * stride + k];
-                    });
+                    [=](int64_t line, int64_t k)
+                        __attribute__((always_inline)) { return rest[line * stride + k]; });
 }
 
-/// The same, when neighbouring lines lie next to each other in memory: whole rows are read at once,
-/// because a short read from each of many pages is what the hardware prefetches least.
-template <int64_t Width, typename E, typename Get>
-SGTC_INLINE void pack_across(E* to, int64_t count, int64_t depth, Get get) {
+/// The same, when neighbouring lines lie next to each other in memory: element k of line i is
+/// from[k * stride + i]. Whole rows are read at once, because a short read from each of many pages
+/// is what the hardware prefetches least.
+template <int64_t Width, typename E, typename T>
+SGTC_INLINE void pack_across(E* to, const T* from, int64_t stride, int64_t count, int64_t depth) {
   const int64_t whole = count / Width * Width;
   for (int64_t k = 0; k < depth; ++k) {
+    const T* row = from + k * stride;
     for (int64_t line = 0; line < whole; line += Width) {
-#pragma clang loop vectorize(enable) unroll(full)
-      for (int64_t i = 0; i < Width; ++i) to[line * depth + k * Width + i] = get(line + i, k);
+      T group[Width];
+      __builtin_memcpy(group, row + line, sizeof(group));
+      E values[Width];
+#pragma clang loop unroll(full)
+      for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
+      __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
     }
     if (whole == count) continue;
     for (int64_t i = 0; i < Width; ++i) {
-      to[whole * depth + k * Width + i] = whole + i < count ? get(whole + i, k) : E{};
+      to[whole * depth + k * Width + i] =
+          whole + i < count ? static_cast<E>(widened(row[whole + i])) : E{};
     }
   }
 }

@@ -17,8 +17,7 @@ namespace sgtc::kernels {
 /// result[(batch * rows + row) * columns + column].
 template <typename T, typename V>
 SGTC_INLINE void store_result(void* const* args, T* result, int64_t rows, int64_t columns,
-                              int64_t batch, int64_t row, int64_t column, V values,
-                              int64_t lanes) {
+                              int64_t batch, int64_t row, int64_t column, V values, int64_t lanes) {
   if constexpr (__is_same(T, double)) {
     T* to = result + (batch * rows + row) * columns + column;
     for (int64_t i = 0; i < lanes; ++i) to[i] = values[i];

@@ -1,4 +1,5 @@
 // Written by minimax.py: polynomials and constants of the math library.
+// clang-format off
 #pragma once
 
 #include <stdint.h>

@@ -15,39 +15,35 @@ using sgtc::kernels::kLanes;
 using sgtc::kernels::V16f;
 namespace math = sgtc::kernels;
 
-#define SGTC_UNARY(name, single, twice)                                                       \
-  SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_##name##_v16f32(V16f x) {              \
-    return single;                                                                            \
-  }                                                                                           \
-  SGTC_EXPORT __attribute__((always_inline)) double sgtc_##name##_f64(double x) {             \
-    return twice;                                                                             \
-  }                                                                                           \
-  SGTC_EXPORT void sgtc_##name##_array_f32(const float* from, float* to, int64_t blocks) {    \
-    for (int64_t i = 0; i < blocks * kLanes; i += kLanes) {                                   \
-      math::store<V16f>(to + i, sgtc_##name##_v16f32(math::load<V16f>(from + i)));            \
-    }                                                                                         \
-  }                                                                                           \
-  SGTC_EXPORT void sgtc_##name##_array_f64(const double* from, double* to, int64_t count) {   \
-    for (int64_t i = 0; i < count; ++i) to[i] = sgtc_##name##_f64(from[i]);                   \
+#define SGTC_UNARY(name, single, twice)                                                           \
+  SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_##name##_v16f32(V16f x) { return single; } \
+  SGTC_EXPORT __attribute__((always_inline)) double sgtc_##name##_f64(double x) { return twice; } \
+  SGTC_EXPORT void sgtc_##name##_array_f32(const float* from, float* to, int64_t blocks) {        \
+    for (int64_t i = 0; i < blocks * kLanes; i += kLanes) {                                       \
+      math::store<V16f>(to + i, sgtc_##name##_v16f32(math::load<V16f>(from + i)));                \
+    }                                                                                             \
+  }                                                                                               \
+  SGTC_EXPORT void sgtc_##name##_array_f64(const double* from, double* to, int64_t count) {       \
+    for (int64_t i = 0; i < count; ++i) to[i] = sgtc_##name##_f64(from[i]);                       \
   }
 
-#define SGTC_BINARY(name, single, twice)                                                      \
-  SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_##name##_v16f32(V16f x, V16f y) {      \
-    return single;                                                                            \
-  }                                                                                           \
-  SGTC_EXPORT __attribute__((always_inline)) double sgtc_##name##_f64(double x, double y) {   \
-    return twice;                                                                             \
-  }                                                                                           \
-  SGTC_EXPORT void sgtc_##name##_array_f32(const float* a, const float* b, float* to,         \
-                                           int64_t blocks) {                                  \
-    for (int64_t i = 0; i < blocks * kLanes; i += kLanes) {                                   \
-      const V16f x = math::load<V16f>(a + i);                                                 \
-      math::store<V16f>(to + i, sgtc_##name##_v16f32(x, math::load<V16f>(b + i)));            \
-    }                                                                                         \
-  }                                                                                           \
-  SGTC_EXPORT void sgtc_##name##_array_f64(const double* a, const double* b, double* to,      \
-                                           int64_t count) {                                   \
-    for (int64_t i = 0; i < count; ++i) to[i] = sgtc_##name##_f64(a[i], b[i]);                \
+#define SGTC_BINARY(name, single, twice)                                                    \
+  SGTC_EXPORT __attribute__((always_inline)) V16f sgtc_##name##_v16f32(V16f x, V16f y) {    \
+    return single;                                                                          \
+  }                                                                                         \
+  SGTC_EXPORT __attribute__((always_inline)) double sgtc_##name##_f64(double x, double y) { \
+    return twice;                                                                           \
+  }                                                                                         \
+  SGTC_EXPORT void sgtc_##name##_array_f32(const float* a, const float* b, float* to,       \
+                                           int64_t blocks) {                                \
+    for (int64_t i = 0; i < blocks * kLanes; i += kLanes) {                                 \
+      const V16f x = math::load<V16f>(a + i);                                               \
+      math::store<V16f>(to + i, sgtc_##name##_v16f32(x, math::load<V16f>(b + i)));          \
+    }                                                                                       \
+  }                                                                                         \
+  SGTC_EXPORT void sgtc_##name##_array_f64(const double* a, const double* b, double* to,    \
+                                           int64_t count) {                                 \
+    for (int64_t i = 0; i < count; ++i) to[i] = sgtc_##name##_f64(a[i], b[i]);              \
   }
 
 #define SGTC_WIDE(name) \

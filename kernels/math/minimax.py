@@ -82,8 +82,9 @@ def constant(name, value, double, bits=None):
         return
     mantissa, exponent = mp.frexp(value)
     high = mp.ldexp(mp.nint(mp.ldexp(mantissa, bits)), exponent - bits)
+    low = round_to(value - high, double)
     print(f"inline constexpr {kind} {name}High = {float(high).hex()}{suffix};")
-    print(f"inline constexpr {kind} {name}Low = {float(round_to(value - high, double)).hex()}{suffix};")
+    print(f"inline constexpr {kind} {name}Low = {float(low).hex()}{suffix};")
 
 
 def exp_tail(x):  # (exp(x) - 1 - x) / x^2
@@ -148,7 +149,7 @@ def erfc_scaled(t):
 def main():
     ln2 = mp.log(2)
     print("// Written by minimax.py: polynomials and constants of the math library.")
-    print("#pragma once\n\n#include <stdint.h>\n\nnamespace sgtc::kernels {\n")
+    print("// clang-format off\n#pragma once\n\n#include <stdint.h>\n\nnamespace sgtc::kernels {\n")
     constant("kLog2EF32", 1 / ln2, False)
     constant("kLn2F32", ln2, False, 15)
     constant("kLog2EF64", 1 / ln2, True)

@@ -77,9 +77,8 @@ SGTC_INLINE D power_or_special(D x, D y, D value) {
   const D inf = infinity<D>();
   const D half = y * 0.5;
   const auto integral = __builtin_elementwise_floor(y) == y;
-  const D odd = (integral ? one : zero) *
-                (__builtin_elementwise_floor(half) == half ? zero : one);
-  const D grows = y < zero ? zero : inf;   // a power of infinity
+  const D odd = (integral ? one : zero) * (__builtin_elementwise_floor(half) == half ? zero : one);
+  const D grows = y < zero ? zero : inf;    // a power of infinity
   const D shrinks = y < zero ? inf : zero;  // a power of zero
   value = a == zero ? shrinks : value;
   value = a == inf ? grows : value;

@@ -1,6 +1,6 @@
 // Random numbers of 16 neighbouring elements; the generator and the transformations are those of
-// philox.h. The 16 elements lie in at most five blocks of four words: eight blocks are drawn side by
-// side and the words are read from where the first element falls.
+// philox.h. The 16 elements lie in at most five blocks of four words: eight blocks are drawn side
+// by side and the words are read from where the first element falls.
 #pragma once
 
 #include "math/single_wide.h"
@@ -23,8 +23,7 @@ SGTC_INLINE Blocks philox_blocks(uint64_t key, uint64_t first_block, int64_t ste
   const V8ul position = V8ul{0, 1, 2, 3, 4, 5, 6, 7} + first_block;
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
-  Blocks c = {{__builtin_convertvector(position, V8u),
-               __builtin_convertvector(position >> 32, V8u),
+  Blocks c = {{__builtin_convertvector(position, V8u), __builtin_convertvector(position >> 32, V8u),
                V8u{} + static_cast<uint32_t>(step), V8u{} + static_cast<uint32_t>(micro_batch)}};
 #pragma clang loop unroll(full)
   for (int round = 0; round < 10; ++round) {
@@ -48,9 +47,8 @@ struct RandomWords {
 
 SGTC_INLINE RandomWords random_words(int64_t seed, int64_t step, int64_t stream,
                                      int64_t micro_batch, int64_t first_element) {
-  const Blocks blocks =
-      philox_blocks(random::stream_key(seed, stream), static_cast<uint64_t>(first_element >> 2),
-                    step, micro_batch);
+  const Blocks blocks = philox_blocks(random::stream_key(seed, stream),
+                                      static_cast<uint64_t>(first_element >> 2), step, micro_batch);
   uint32_t words[32];
 #pragma clang loop unroll(full)
   for (int block = 0; block < 8; ++block) {

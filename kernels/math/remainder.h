@@ -27,8 +27,8 @@ SGTC_INLINE double from_integer_parts(uint64_t significand, int exponent) {
   if (significand == 0) return 0;
   const int shift = __builtin_clzll(significand) - 11;
   if (exponent - shift < 1) return bit_cast<double>(significand << (exponent - 1));
-  return bit_cast<double>((significand << shift & 0xfffffffffffff) |
-                          uint64_t(exponent - shift) << 52);
+  return bit_cast<double>((significand << shift & 0xfffffffffffff) | uint64_t(exponent - shift)
+                                                                         << 52);
 }
 
 /// The remainder of x / y with the sign of x, exact.

@@ -93,14 +93,14 @@ SGTC_INLINE Reduced<double> reduce_double(double x) {
   const bool negative = fraction >> 127 != 0;
   const Wide size = negative ? -fraction : fraction;
   const uint64_t upper = static_cast<uint64_t>(size >> 64);
-  const int zeros = upper != 0 ? __builtin_clzll(upper)
-                               : 64 + __builtin_clzll(static_cast<uint64_t>(size) | 1);
+  const int zeros =
+      upper != 0 ? __builtin_clzll(upper) : 64 + __builtin_clzll(static_cast<uint64_t>(size) | 1);
   const Wide normal = size << zeros;
   // Two doubles of 53 bits each, then times pi/2 as a pair.
   const double scale = bit_cast<double>(uint64_t(1023 - zeros) << 52) * (negative ? -1 : 1);
   const double high = static_cast<double>(static_cast<uint64_t>(normal >> 75)) * 0x1p-53 * scale;
-  const double low =
-      static_cast<double>(static_cast<uint64_t>(normal >> 22) & 0x1fffffffffffff) * 0x1p-106 * scale;
+  const double low = static_cast<double>(static_cast<uint64_t>(normal >> 22) & 0x1fffffffffffff) *
+                     0x1p-106 * scale;
   const double product_high = high * kPiHalfF64High;
   const double product_low =
       fma(high, kPiHalfF64High, -product_high) + fma(high, kPiHalfF64Low, low * kPiHalfF64High);

@@ -50,9 +50,7 @@ SGTC_INLINE void pack_operand(E* to, const T* from, int64_t line_stride, int64_t
     return static_cast<E>(widened(from[line * line_stride + k * depth_stride]));
   };
   if (line_stride == 1) {
-    pack_across<Width>(to, count, depth, [=](int64_t line, int64_t k) __attribute__((always_inline)) {
-      return static_cast<E>(widened(from[line + k * depth_stride]));
-    });
+    pack_across<Width>(to, from, depth_stride, count, depth);
   } else if (depth_stride != 1) {
     pack_lines<Width>(to, count, depth, get);
   } else if constexpr (__is_same(T, float)) {
@@ -78,10 +76,10 @@ SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* c
     pack_operand<Tile::kColumns>(to, b + begin * s.b_depth_stride, s.b_column_stride,
                                  s.b_depth_stride, columns, depth);
   };
-  const auto visit = [&](int64_t row, int64_t column, typename Tile::V values, int64_t lanes)
-                         __attribute__((always_inline)) {
-    store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch,
-                 block.row + row, block.column + column, values, lanes);
+  const auto visit = [&](int64_t row, int64_t column, typename Tile::V values,
+                         int64_t lanes) __attribute__((always_inline)) {
+    store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch, block.row + row,
+                 block.column + column, values, lanes);
   };
   multiply_tile<Tile, MaxRows, kMaxBlockColumns, MaxDepth>(rows, columns, s.depth, pack_a, pack_b,
                                                            visit);
@@ -131,17 +129,17 @@ SGTC_INLINE void multiply_integers(const MatmulShape* shape, void* const* tensor
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_MATMUL(name, type)                                                                  \
+#define SGTC_MATMUL(name, type)                                                                   \
   SGTC_EXPORT void sgtc_matmul_##name(const sgtc::kernels::MatmulShape* shape, void* const* args, \
-                                      void* const* tensors, int64_t begin, int64_t end) {        \
-    sgtc::kernels::multiply<type>(shape, args, tensors, begin, end);                             \
+                                      void* const* tensors, int64_t begin, int64_t end) {         \
+    sgtc::kernels::multiply<type>(shape, args, tensors, begin, end);                              \
   }
 SGTC_FOR_EACH_FLOAT(SGTC_MATMUL)
 
-#define SGTC_MATMUL_INTEGER(name, type)                                                          \
-  SGTC_EXPORT void sgtc_matmul_##name(const sgtc::kernels::MatmulShape* shape, void* const*,     \
-                                      void* const* tensors, int64_t begin, int64_t end) {        \
-    sgtc::kernels::multiply_integers<type>(shape, tensors, begin, end);                          \
+#define SGTC_MATMUL_INTEGER(name, type)                                                      \
+  SGTC_EXPORT void sgtc_matmul_##name(const sgtc::kernels::MatmulShape* shape, void* const*, \
+                                      void* const* tensors, int64_t begin, int64_t end) {    \
+    sgtc::kernels::multiply_integers<type>(shape, tensors, begin, end);                      \
   }
 SGTC_FOR_EACH_INTEGER(SGTC_MATMUL_INTEGER)
 

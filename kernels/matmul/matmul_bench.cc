@@ -43,8 +43,8 @@ double speed(int64_t n, bool transpose_a, bool transpose_b) {
   s.b_column_stride = transpose_b ? n : 1;
   s.block_rows = sgtc::kernels::kMaxBlockRows;
   s.block_columns = sgtc::kernels::kMaxBlockColumns;
-  const int64_t blocks = ((n + s.block_rows - 1) / s.block_rows) *
-                         ((n + s.block_columns - 1) / s.block_columns);
+  const int64_t blocks =
+      ((n + s.block_rows - 1) / s.block_rows) * ((n + s.block_columns - 1) / s.block_columns);
   std::vector<float> a(static_cast<size_t>(n * n), 0.5f), b(a), c(a);
   void* args[] = {c.data(), &n};
   void* tensors[] = {a.data(), b.data(), c.data()};

@@ -9,8 +9,8 @@ SGTC_KERNELS_BEGIN
 namespace sgtc::kernels {
 namespace {
 
-/// The taps of a window that begin … end, in one dimension, clipped to the coordinates below `limit`
-/// and from `low` on.
+/// The taps of a window that begin … end, in one dimension, clipped to the coordinates below
+/// `limit` and from `low` on.
 struct TapRange {
   int64_t begin, end;
 };
@@ -120,13 +120,14 @@ SGTC_INLINE void max_pool_grad(const PoolShape* shape, void* const* tensors, int
     const T* x = static_cast<const T*>(tensors[0]) + in;
     const T* dy = static_cast<const T*>(tensors[2]) + out;
     T* dx = static_cast<T*>(tensors[3]) + in;
-    sum_plane(dx, volume(s.window.input), [&](ArithmeticOf<T>* sums, int64_t low, int64_t high)
-                                              __attribute__((always_inline)) {
-      for (int64_t o = 0; o < volume(s.window.output); ++o) {
-        const int64_t at = position_of_maximum(s.window, x, position_in(s.window.output, o));
-        if (at >= low && at < high) sums[at - low] += widened(dy[o]);
-      }
-    });
+    sum_plane(dx, volume(s.window.input),
+              [&](ArithmeticOf<T>* sums, int64_t low, int64_t high) __attribute__((always_inline)) {
+                for (int64_t o = 0; o < volume(s.window.output); ++o) {
+                  const int64_t at =
+                      position_of_maximum(s.window, x, position_in(s.window.output, o));
+                  if (at >= low && at < high) sums[at - low] += widened(dy[o]);
+                }
+              });
   });
 }
 
@@ -140,9 +141,8 @@ SGTC_INLINE void average_pool(const PoolShape* shape, void* const* tensors, int6
     for (int64_t o = 0; o < volume(s.window.output); ++o) {
       const Position at = position_in(s.window.output, o);
       ArithmeticOf<T> sum = 0;
-      for_each_input(s.window, at, [&](int64_t from) __attribute__((always_inline)) {
-        sum += widened(x[from]);
-      });
+      for_each_input(s.window, at,
+                     [&](int64_t from) __attribute__((always_inline)) { sum += widened(x[from]); });
       const int64_t elements = window_count(s, at);
       y[o] = narrowed<T>(elements > 0 ? sum / static_cast<ArithmeticOf<T>>(elements) : sum);
     }
@@ -156,30 +156,30 @@ SGTC_INLINE void average_pool_grad(const PoolShape* shape, void* const* tensors,
   for_each_plane(s, begin, end, [&](int64_t in, int64_t out) __attribute__((always_inline)) {
     const T* dy = static_cast<const T*>(tensors[0]) + out;
     T* dx = static_cast<T*>(tensors[1]) + in;
-    sum_plane(dx, volume(s.window.input), [&](ArithmeticOf<T>* sums, int64_t low, int64_t high)
-                                              __attribute__((always_inline)) {
-      for (int64_t o = 0; o < volume(s.window.output); ++o) {
-        const Position at = position_in(s.window.output, o);
-        const auto elements = static_cast<ArithmeticOf<T>>(window_count(s, at));
-        const ArithmeticOf<T> share = widened(dy[o]) / elements;
-        for_each_input(s.window, at, [&](int64_t to) __attribute__((always_inline)) {
-          if (to >= low && to < high) sums[to - low] += share;
-        });
-      }
-    });
+    sum_plane(dx, volume(s.window.input),
+              [&](ArithmeticOf<T>* sums, int64_t low, int64_t high) __attribute__((always_inline)) {
+                for (int64_t o = 0; o < volume(s.window.output); ++o) {
+                  const Position at = position_in(s.window.output, o);
+                  const auto elements = static_cast<ArithmeticOf<T>>(window_count(s, at));
+                  const ArithmeticOf<T> share = widened(dy[o]) / elements;
+                  for_each_input(s.window, at, [&](int64_t to) __attribute__((always_inline)) {
+                    if (to >= low && to < high) sums[to - low] += share;
+                  });
+                }
+              });
   });
 }
 
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_POOL(entry, name, type)                                                        \
+#define SGTC_POOL(entry, name, type)                                                          \
   SGTC_EXPORT void sgtc_##entry##_##name(const sgtc::kernels::PoolShape* shape, void* const*, \
-                                         void* const* tensors, int64_t begin, int64_t end) { \
-    sgtc::kernels::entry<type>(shape, tensors, begin, end);                                 \
+                                         void* const* tensors, int64_t begin, int64_t end) {  \
+    sgtc::kernels::entry<type>(shape, tensors, begin, end);                                   \
   }
 #define SGTC_MAX_POOL(name, type) SGTC_POOL(max_pool, name, type)
-#define SGTC_FLOAT_POOLS(name, type)  \
+#define SGTC_FLOAT_POOLS(name, type)   \
   SGTC_POOL(max_pool_grad, name, type) \
   SGTC_POOL(average_pool, name, type)  \
   SGTC_POOL(average_pool_grad, name, type)

@@ -29,8 +29,7 @@ struct SumType<T, true> {
 
 /// Sums of floats are kept in double precision.
 template <typename T>
-SGTC_INLINE void cum_sum(const AxisShape* shape, void* const* tensors, int64_t begin,
-                         int64_t end) {
+SGTC_INLINE void cum_sum(const AxisShape* shape, void* const* tensors, int64_t begin, int64_t end) {
   using Sum = typename SumType<T, kIsFloat<T>>::Type;
   const AxisShape& s = *shape;
   for_each_line(s, begin, end, [&](int64_t first, int64_t) __attribute__((always_inline)) {
@@ -124,14 +123,12 @@ SGTC_INLINE void top_k(const AxisShape* shape, void* const* tensors, int64_t beg
 }
 
 template <typename T>
-SGTC_INLINE void arg_max(const AxisShape* shape, void* const* tensors, int64_t begin,
-                         int64_t end) {
+SGTC_INLINE void arg_max(const AxisShape* shape, void* const* tensors, int64_t begin, int64_t end) {
   arg_extremum<true, T>(shape, tensors, begin, end);
 }
 
 template <typename T>
-SGTC_INLINE void arg_min(const AxisShape* shape, void* const* tensors, int64_t begin,
-                         int64_t end) {
+SGTC_INLINE void arg_min(const AxisShape* shape, void* const* tensors, int64_t begin, int64_t end) {
   arg_extremum<false, T>(shape, tensors, begin, end);
 }
 
@@ -143,10 +140,10 @@ SGTC_INLINE void arg_min(const AxisShape* shape, void* const* tensors, int64_t b
                                          void* const* tensors, int64_t begin, int64_t end) {  \
     sgtc::kernels::entry<type>(shape, tensors, begin, end);                                   \
   }
-#define SGTC_SCANS(name, type)    \
-  SGTC_SCAN(cum_sum, name, type)  \
-  SGTC_SCAN(arg_max, name, type)  \
-  SGTC_SCAN(arg_min, name, type)  \
+#define SGTC_SCANS(name, type)   \
+  SGTC_SCAN(cum_sum, name, type) \
+  SGTC_SCAN(arg_max, name, type) \
+  SGTC_SCAN(arg_min, name, type) \
   SGTC_SCAN(top_k, name, type)
 SGTC_FOR_EACH_NUMBER(SGTC_SCANS)
 

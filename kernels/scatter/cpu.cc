@@ -122,14 +122,14 @@ SGTC_INLINE void scatter_nd(const ScatterNdShape* shape, void* const* tensors, i
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_SCATTER(entry, shape_type, name, type)                                             \
-  SGTC_EXPORT void sgtc_##entry##_##name(const sgtc::kernels::shape_type* shape, void* const*,  \
-                                         void* const* tensors, int64_t begin, int64_t end) {    \
-    sgtc::kernels::entry<type>(shape, tensors, begin, end);                                     \
+#define SGTC_SCATTER(entry, shape_type, name, type)                                            \
+  SGTC_EXPORT void sgtc_##entry##_##name(const sgtc::kernels::shape_type* shape, void* const*, \
+                                         void* const* tensors, int64_t begin, int64_t end) {   \
+    sgtc::kernels::entry<type>(shape, tensors, begin, end);                                    \
   }
-#define SGTC_SCATTERS(name, type)                                        \
-  SGTC_SCATTER(scatter_add, ScatterAddShape, name, type)                 \
-  SGTC_SCATTER(scatter_elements, ScatterElementsShape, name, type)       \
+#define SGTC_SCATTERS(name, type)                                  \
+  SGTC_SCATTER(scatter_add, ScatterAddShape, name, type)           \
+  SGTC_SCATTER(scatter_elements, ScatterElementsShape, name, type) \
   SGTC_SCATTER(scatter_nd, ScatterNdShape, name, type)
 SGTC_FOR_EACH_NUMBER(SGTC_SCATTERS)
 

@@ -64,10 +64,11 @@ TEST_CASE("bits of matrix products depend on neither fusion nor blocks nor the C
 }
 
 TEST_CASE("epilogues of matrix products") {
-  check_text("feed %a: f32[2,20,9]\nfeed %b: f32[9,35]\nfeed %c: f32[35]\nfeed %r: f32[2,20,35]\n"
-             "%y = matmul(%a, %b)\n%s = add(%y, %c)\n%t = tanh(%s)\n%z = add(%t, %r)\n"
-             "output \"z\" %z\noutput \"s\" %s",
-             {}, 1e-5);
+  check_text(
+      "feed %a: f32[2,20,9]\nfeed %b: f32[9,35]\nfeed %c: f32[35]\nfeed %r: f32[2,20,35]\n"
+      "%y = matmul(%a, %b)\n%s = add(%y, %c)\n%t = tanh(%s)\n%z = add(%t, %r)\n"
+      "output \"z\" %z\noutput \"s\" %s",
+      {}, 1e-5);
 }
 
 TEST_CASE("convolutions and their gradients") {
@@ -79,21 +80,24 @@ TEST_CASE("convolutions and their gradients") {
   check_text(x + "feed %y: f32[2,6,5,8]\n%w = conv_weight_grad(%x, %y) {" + kWindow +
                  ", groups=2, kernel=[3,2]}\noutput \"w\" %w",
              {}, 1e-5);
-  check_text("feed %x: f32[1,3,30]\nfeed %w: f32[5,3,4]\nfeed %b: f32[5,1]\n%y = conv(%x, %w) "
-             "{strides=[1], pads=[2,1], dilations=[1], groups=1}\n%s = add(%y, %b)\n"
-             "output \"s\" %s",
-             {}, 1e-5);
-  check_text("feed %x: f32[1,2,4,5,6]\nfeed %w: f32[3,2,2,3,2]\n%y = conv(%x, %w) "
-             "{strides=[1,2,1], pads=[0,1,0,1,1,0], dilations=[2,1,1], groups=1}\n"
-             "output \"y\" %y",
-             {}, 1e-5);
+  check_text(
+      "feed %x: f32[1,3,30]\nfeed %w: f32[5,3,4]\nfeed %b: f32[5,1]\n%y = conv(%x, %w) "
+      "{strides=[1], pads=[2,1], dilations=[1], groups=1}\n%s = add(%y, %b)\n"
+      "output \"s\" %s",
+      {}, 1e-5);
+  check_text(
+      "feed %x: f32[1,2,4,5,6]\nfeed %w: f32[3,2,2,3,2]\n%y = conv(%x, %w) "
+      "{strides=[1,2,1], pads=[0,1,0,1,1,0], dilations=[2,1,1], groups=1}\n"
+      "output \"y\" %y",
+      {}, 1e-5);
 }
 
 TEST_CASE("bits of convolutions depend on neither fusion nor blocks nor the CPU") {
-  check_bits("feed %x: f32[2,20,14,14]\nfeed %w: f32[30,20,3,3]\n%y = conv(%x, %w) "
-             "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\n%z = tanh(%y)\n"
-             "%v = conv_weight_grad(%x, %z) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], "
-             "groups=1, kernel=[3,3]}\noutput \"y\" %z\noutput \"v\" %v");
+  check_bits(
+      "feed %x: f32[2,20,14,14]\nfeed %w: f32[30,20,3,3]\n%y = conv(%x, %w) "
+      "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\n%z = tanh(%y)\n"
+      "%v = conv_weight_grad(%x, %z) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], "
+      "groups=1, kernel=[3,3]}\noutput \"y\" %z\noutput \"v\" %v");
 }
 
 TEST_CASE("pools and their gradients") {
@@ -101,18 +105,20 @@ TEST_CASE("pools and their gradients") {
   check_text(x + "%y = max_pool(%x) {" + kWindow + kernel + "output \"y\" %y");
   check_text(x + "feed %d: f32[2,3,5,8]\n%y = max_pool(%x) {" + kWindow + kernel +
              "%g = max_pool_grad(%x, %y, %d) {" + kWindow + kernel + "output \"g\" %g");
-  check_text("feed %x: i32[1,2,9]\n%y = max_pool(%x) {kernel=[2], strides=[2], pads=[0,1], "
-             "dilations=[1], output=[5]}\noutput \"y\" %y");
+  check_text(
+      "feed %x: i32[1,2,9]\n%y = max_pool(%x) {kernel=[2], strides=[2], pads=[0,1], "
+      "dilations=[1], output=[5]}\noutput \"y\" %y");
   for (const int64_t include : {0, 1}) {
     const std::string attributes = "{" + kWindow + ", count_include_pad=" + n(include);
     check_text(x + "%y = average_pool(%x) " + attributes + kernel + "output \"y\" %y");
-    check_text("feed %d: f32[2,3,5,8]\n%g = average_pool_grad(%d) " + attributes +
-               ", input=[9,8]" + kernel + "output \"g\" %g");
+    check_text("feed %d: f32[2,3,5,8]\n%g = average_pool_grad(%d) " + attributes + ", input=[9,8]" +
+               kernel + "output \"g\" %g");
   }
-  check_bits("feed %x: f32[2,8,40,40]\nfeed %d: f32[2,8,20,20]\n%y = max_pool(%x) {kernel=[3,3], "
-             "strides=[2,2], pads=[1,1,1,1], dilations=[1,1], output=[20,20]}\n"
-             "%g = max_pool_grad(%x, %y, %d) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], "
-             "dilations=[1,1], output=[20,20]}\noutput \"y\" %y\noutput \"g\" %g");
+  check_bits(
+      "feed %x: f32[2,8,40,40]\nfeed %d: f32[2,8,20,20]\n%y = max_pool(%x) {kernel=[3,3], "
+      "strides=[2,2], pads=[1,1,1,1], dilations=[1,1], output=[20,20]}\n"
+      "%g = max_pool_grad(%x, %y, %d) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], "
+      "dilations=[1,1], output=[20,20]}\noutput \"y\" %y\noutput \"g\" %g");
 }
 
 TEST_CASE("scatters") {
@@ -132,10 +138,12 @@ TEST_CASE("scatters") {
                  {}, tolerance);
     }
   }
-  check_text("feed %x: bool[7]\nfeed %i: i64[3]\nfeed %u: bool[3]\n"
-             "%y = scatter_elements(%x, %i, %u) {axis=0, reduction=\"none\"}\noutput \"y\" %y");
-  check_bits("feed %x: f32[9,200]\nfeed %i: i64[50]\nfeed %u: f32[50,200]\n"
-             "%y = scatter_add(%x, %i, %u) {axis=0}\noutput \"y\" %y");
+  check_text(
+      "feed %x: bool[7]\nfeed %i: i64[3]\nfeed %u: bool[3]\n"
+      "%y = scatter_elements(%x, %i, %u) {axis=0, reduction=\"none\"}\noutput \"y\" %y");
+  check_bits(
+      "feed %x: f32[9,200]\nfeed %i: i64[50]\nfeed %u: f32[50,200]\n"
+      "%y = scatter_add(%x, %i, %u) {axis=0}\noutput \"y\" %y");
 }
 
 TEST_CASE("negative indices count from the end, bad ones are reported") {
@@ -166,7 +174,8 @@ TEST_CASE("negative indices count from the end, bad ones are reported") {
 TEST_CASE("cumulative sums, positions of extrema and sorting") {
   for (const std::string type : {"f32", "f16", "i32", "u8"}) {
     const std::string x = "feed %x: " + type + "[3,20,5]\n";
-    for (const std::string flags : {"", ", exclusive=1", ", reverse=1", ", exclusive=1, reverse=1"}) {
+    for (const std::string flags :
+         {"", ", exclusive=1", ", reverse=1", ", exclusive=1, reverse=1"}) {
       check_text(x + "%y = cum_sum(%x) {axis=1" + flags + "}\noutput \"y\" %y", {}, 1e-3);
     }
     for (const int64_t last : {0, 1}) {
@@ -199,8 +208,8 @@ TEST_CASE("gradients of attention") {
              {}, 3e-5);
   check_text(attention_grad("[1,4,130,8]", "[1,2,130,8]", "[1,2,130,8]", "[1,4,130,8]", "", true),
              {}, 3e-5);
-  check_text(attention_grad("[1,2,9,20]", "[1,1,100,20]", "[1,1,100,150]", "[1,2,9,150]",
-                            "[9,100]", false),
+  check_text(attention_grad("[1,2,9,20]", "[1,1,100,20]", "[1,1,100,150]", "[1,2,9,150]", "[9,100]",
+                            false),
              {}, 3e-5);
   check_text(attention_grad("[1,2,7,200]", "[1,2,11,200]", "[1,2,11,3]", "[1,2,7,3]", "", true), {},
              3e-5);

@@ -73,16 +73,15 @@ void for_each_product(const ConvShape& s, Visit visit) {
             int64_t flat = 0;
             bool inside = true;
             for (size_t d = 0; d < 3; ++d) {
-              const int64_t t = at(s.window.output, p)[d] * s.window.strides[d] -
-                                s.window.pads[d] +
+              const int64_t t = at(s.window.output, p)[d] * s.window.strides[d] - s.window.pads[d] +
                                 at(s.window.kernel, k)[d] * s.window.dilations[d];
               inside = inside && t >= 0 && t < s.window.input[d];
               flat = flat * s.window.input[d] + t;
             }
             const int64_t channel = o / s.output_channels * s.input_channels + c;
             if (!inside) continue;
-            visit(static_cast<size_t>((n * s.groups * s.input_channels + channel) *
-                                          volume(s.window.input) + flat),
+            visit(static_cast<size_t>(
+                      (n * s.groups * s.input_channels + channel) * volume(s.window.input) + flat),
                   static_cast<size_t>((o * s.input_channels + c) * taps + k),
                   static_cast<size_t>((n * s.groups * s.output_channels + o) * outputs + p));
           }
@@ -162,8 +161,7 @@ TEST_CASE("convolution and its gradients agree with plain sums") {
     INFO("case " << &c - kCases);
     CHECK(largest_difference(forward(sgtc_conv_f32, s, x, w, 100), y) < 2e-5);
     CHECK(largest_difference(input_gradient(sgtc_conv_input_grad_f32, s, dy, w, 100), dx) < 2e-5);
-    CHECK(largest_difference(weight_gradient(sgtc_conv_weight_grad_f32, s, x, dy, 100), dw) <
-          2e-5);
+    CHECK(largest_difference(weight_gradient(sgtc_conv_weight_grad_f32, s, x, dy, 100), dw) < 2e-5);
     const std::vector<double> wide_x(x.begin(), x.end()), wide_w(w.begin(), w.end());
     const std::vector<double> wide_dy(dy.begin(), dy.end());
     CHECK(largest_difference(forward(sgtc_conv_f64, s, wide_x, wide_w, 100), y) < 1e-13);

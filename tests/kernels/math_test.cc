@@ -13,11 +13,11 @@
 #include "support/catch.h"
 
 extern "C" {
-#define SGTC_DECLARE_UNARY(name)                                  \
-  void sgtc_##name##_array_f32(const float*, float*, int64_t);    \
+#define SGTC_DECLARE_UNARY(name)                               \
+  void sgtc_##name##_array_f32(const float*, float*, int64_t); \
   void sgtc_##name##_array_f64(const double*, double*, int64_t);
-#define SGTC_DECLARE_BINARY(name)                                               \
-  void sgtc_##name##_array_f32(const float*, const float*, float*, int64_t);    \
+#define SGTC_DECLARE_BINARY(name)                                            \
+  void sgtc_##name##_array_f32(const float*, const float*, float*, int64_t); \
   void sgtc_##name##_array_f64(const double*, const double*, double*, int64_t);
 SGTC_DECLARE_UNARY(exp)
 SGTC_DECLARE_UNARY(log)
@@ -130,11 +130,35 @@ T from_bits(uint64_t bits) {
 template <typename T>
 std::vector<T> special_values() {
   using L = std::numeric_limits<T>;
-  std::vector<T> values = {0,        T(0.5),        1,           2,          3,         T(1e-8),
-                           90,       T(88.8),       T(0.785398), T(1.5708),  T(1e-20),  T(0.9),
-                           L::min(), L::denorm_min(), L::max(),  L::infinity(), L::quiet_NaN(),
-                           T(0.41421356), T(0.63),  T(22),       T(709.9),   T(746),    T(103.5),
-                           T(0.99999994), T(1.0000001), T(1e10), T(16777217), T(6), T(3.95)};
+  std::vector<T> values = {0,
+                           T(0.5),
+                           1,
+                           2,
+                           3,
+                           T(1e-8),
+                           90,
+                           T(88.8),
+                           T(0.785398),
+                           T(1.5708),
+                           T(1e-20),
+                           T(0.9),
+                           L::min(),
+                           L::denorm_min(),
+                           L::max(),
+                           L::infinity(),
+                           L::quiet_NaN(),
+                           T(0.41421356),
+                           T(0.63),
+                           T(22),
+                           T(709.9),
+                           T(746),
+                           T(103.5),
+                           T(0.99999994),
+                           T(1.0000001),
+                           T(1e10),
+                           T(16777217),
+                           T(6),
+                           T(3.95)};
   const size_t positive = values.size();
   for (size_t i = 0; i < positive; ++i) values.push_back(-values[i]);
   while (values.size() % 16 != 0) values.push_back(1);
@@ -177,8 +201,8 @@ Worst<T> worst_of(const std::vector<T>& xs, const std::vector<T>& results, Unary
 }
 
 template <typename T>
-Worst<T> worst_of(const std::vector<T>& xs, const std::vector<T>& ys,
-                  const std::vector<T>& results, BinaryOracle exact) {
+Worst<T> worst_of(const std::vector<T>& xs, const std::vector<T>& ys, const std::vector<T>& results,
+                  BinaryOracle exact) {
   Worst<T> worst;
   Real x, y, result;
   for (size_t i = 0; i < xs.size(); ++i) {

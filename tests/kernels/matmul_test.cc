@@ -71,8 +71,8 @@ std::vector<T> reference(const MatmulShape& s, const std::vector<T>& a, const st
         for (int64_t k = 0; k < s.depth; ++k) {
           const size_t at_a = static_cast<size_t>(n * s.a_batch_strides[0] + i * s.a_row_stride +
                                                   k * s.a_depth_stride);
-          const size_t at_b = static_cast<size_t>(n * s.b_batch_strides[0] +
-                                                  k * s.b_depth_stride + j * s.b_column_stride);
+          const size_t at_b = static_cast<size_t>(n * s.b_batch_strides[0] + k * s.b_depth_stride +
+                                                  j * s.b_column_stride);
           sum = std::fma(a[at_a], b[at_b], sum);
         }
         result.push_back(sum);
@@ -150,7 +150,8 @@ TEST_CASE("matmul broadcasts batch dimensions by strides of zero") {
   for (int64_t n = 0; n < 6; ++n) {
     const std::vector<float> left(a.begin() + n / 3 * 12, a.begin() + n / 3 * 12 + 12);
     const std::vector<float> right(b.begin() + n % 3 * 15, b.begin() + n % 3 * 15 + 15);
-    const auto expected = reference(shape_of({1, 4, 5, 3, false, false}, 12, 32, false), left, right);
+    const auto expected =
+        reference(shape_of({1, 4, 5, 3, false, false}, 12, 32, false), left, right);
     const std::vector<float> got(result.begin() + n * 20, result.begin() + n * 20 + 20);
     CHECK(same_bits(got, expected));
   }

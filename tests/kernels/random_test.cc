@@ -15,8 +15,7 @@ namespace {
 
 using namespace sgtc::random;
 
-uint32_t word_of(int64_t seed, int64_t step, int64_t stream, int64_t micro_batch,
-                 int64_t element) {
+uint32_t word_of(int64_t seed, int64_t step, int64_t stream, int64_t micro_batch, int64_t element) {
   return block_of(stream_key(seed, stream), element >> 2, step, micro_batch).words[element & 3];
 }
 

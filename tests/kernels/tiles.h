@@ -38,8 +38,7 @@ std::vector<T> poisoned(int64_t n) {
 /// Whether two vectors have equal bits.
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 /// The largest |a - b| / (1 + |b|); infinite if a NaN is on one side only.
