@@ -171,12 +171,6 @@ ValueId Emitter::matmul(ValueId a, ValueId b, bool transpose_a, bool transpose_b
              {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
 }
 
-std::vector<int64_t> all_axes(int64_t rank) {
-  std::vector<int64_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
-
 int64_t normalized_axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) {
     throw Error("axis " + std::to_string(axis) + " is out of range for a tensor of rank " +

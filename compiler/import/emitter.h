@@ -87,9 +87,6 @@ class Emitter {
   int64_t next_suffix_ = 0;
 };
 
-/// 0, 1, … rank-1.
-std::vector<int64_t> all_axes(int64_t rank);
-
 /// `axis` counted from the front. Throws Error when it is not in [-rank, rank).
 int64_t normalized_axis(int64_t axis, int64_t rank);
 

@@ -1,7 +1,9 @@
 // Resize by nearest, linear or cubic interpolation.
 //
 // Interpolation is separable: along each resized axis an output position is a weighted sum of a
-// few input positions (taps), which are constants. Each tap is one gather.
+// few input positions (taps), which are constants. Each tap is one gather. With align_corners the
+// output's size is the integer one, as in PyTorch; ONNX's reference takes the unrounded one.
+// Left out: antialias, tf_crop_and_resize, keep_aspect_ratio_policy.
 #include <algorithm>
 #include <cmath>
 
@@ -56,13 +58,16 @@ std::vector<double> cubic_weights(double t, double a) {
   return {far(t + 1), near(t), near(1 - t), far(2 - t)};
 }
 
+// Resize-10 and Upsample: scales are input 1, positions are scaled from the corner.
+bool is_old(Lowering& n) { return n.since() <= 10; }
+
 class Interpolation {
  public:
   explicit Interpolation(Lowering& n)
       : mode_(n.text("mode", "nearest")),
         coordinates_(n.text("coordinate_transformation_mode",
-                            n.since() == 10 ? "asymmetric" : "half_pixel")),
-        nearest_(n.text("nearest_mode", n.since() == 10 ? "floor" : "round_prefer_floor")),
+                            is_old(n) ? "asymmetric" : "half_pixel")),
+        nearest_(n.text("nearest_mode", is_old(n) ? "floor" : "round_prefer_floor")),
         cubic_(n.real("cubic_coeff_a", -0.75)),
         exclude_outside_(n.integer("exclude_outside", 0) != 0) {
     if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic") {
@@ -77,7 +82,8 @@ class Interpolation {
     for (int64_t i = 0; i < axis.output; ++i) {
       const double x = source_position(coordinates_, axis, i);
       double first = 0;
-      const std::vector<double> weights = normalized(weights_at(x, &first), first, axis.input);
+      std::vector<double> weights = weights_at(x, &first);
+      normalize(weights, first, axis.input);
       taps.positions.resize(weights.size());
       taps.weights.resize(weights.size());
       for (size_t k = 0; k < weights.size(); ++k) {
@@ -101,8 +107,9 @@ class Interpolation {
     return cubic_weights(t, cubic_);
   }
 
-  std::vector<double> normalized(std::vector<double> weights, double first, int64_t size) const {
-    if (!exclude_outside_ || mode_ != "cubic") return weights;
+  // exclude_outside: cells outside the input get no weight.
+  void normalize(std::vector<double>& weights, double first, int64_t size) const {
+    if (!exclude_outside_ || mode_ != "cubic") return;
     double sum = 0;
     for (size_t k = 0; k < weights.size(); ++k) {
       const double cell = first + static_cast<double>(k);
@@ -110,7 +117,6 @@ class Interpolation {
       sum += weights[k];
     }
     for (double& weight : weights) weight /= sum;
-    return weights;
   }
 
   std::string mode_, coordinates_, nearest_;
@@ -138,7 +144,7 @@ bool given(Lowering& n, int index) {
 
 // Sizes and scales of the resized axes in the order of `axes`.
 std::vector<AxisResize> resizes_of(Lowering& n, const std::vector<int64_t>& axes) {
-  const int scales_at = n.since() == 10 ? 1 : 2;
+  const int scales_at = is_old(n) ? 1 : 2;
   const bool by_scale = given(n, scales_at);
   if (!by_scale && !given(n, 3)) throw Error("neither scales nor sizes are given");
   const LiteralPtr values = by_scale ? n.literal_input(scales_at, "the scales")
@@ -177,7 +183,10 @@ ValueIds lower_resize(Lowering& n) {
   return {x};
 }
 
-const std::vector<Rule> kRules = {{"", "Resize", {10, 11, 13, 18, 19}, lower_resize}};
+const std::vector<Rule> kRules = {
+    {"", "Resize", {10, 11, 13, 18, 19}, lower_resize},
+    {"", "Upsample", {9}, lower_resize},
+};
 
 }  // namespace
 

@@ -16,9 +16,13 @@ const onnx::OpSchema* schema_of(const std::string& op, int64_t opset, const std:
   return onnx::OpSchemaRegistry::Schema(op, static_cast<int>(opset), domain);
 }
 
-// A node without a name goes by its first output.
+// A node without a name goes by its first output that has one.
 std::string name_of(const onnx::NodeProto& node) {
-  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+  if (!node.name().empty()) return node.name();
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return output;
+  }
+  return "";
 }
 
 // The version of the node's operator set; a domain that the file does not mention is at 1.
@@ -169,10 +173,17 @@ void list_unsupported(const OnnxModel& model, const NodeList& nodes,
   }
 }
 
-// Gives the nodes of a function body the attributes of the call.
+// Gives the nodes of a function body the attributes of the call, or their defaults: those of the
+// function, and for a function of ONNX those of its operator.
 class AttributeBinder {
  public:
-  AttributeBinder(const onnx::NodeProto& call, const onnx::FunctionProto& function) {
+  AttributeBinder(const onnx::NodeProto& call, const onnx::FunctionProto& function,
+                  const onnx::OpSchema* schema) {
+    if (schema) {
+      for (const auto& [name, attribute] : schema->attributes()) {
+        if (attribute.default_value.has_name()) values_[name] = attribute.default_value;
+      }
+    }
     for (const auto& attribute : function.attribute_proto()) values_[attribute.name()] = attribute;
     for (const auto& attribute : call.attribute()) values_[attribute.name()] = attribute;
   }
@@ -264,7 +275,8 @@ class NodeLowering {
     const Definition definition = definition_of(state_.model, node, *surroundings_.opsets);
     if (definition.is_branch) return lower_branch(node, inputs);
     if (definition.own_function) {
-      return expand(node, inputs, std::make_shared<onnx::FunctionProto>(*definition.own_function));
+      return expand(node, inputs, std::make_shared<onnx::FunctionProto>(*definition.own_function),
+                    nullptr);
     }
     if (definition.rule) return apply(node, std::move(inputs), definition);
     if (definition.library_function) return expand_library(node, inputs, definition);
@@ -306,8 +318,9 @@ class NodeLowering {
   }
 
   std::vector<Binding> expand(const onnx::NodeProto& node, const std::vector<Binding>& inputs,
-                              const std::shared_ptr<onnx::FunctionProto>& body) {
-    AttributeBinder(node, *body).bind(*body->mutable_node());
+                              const std::shared_ptr<onnx::FunctionProto>& body,
+                              const onnx::OpSchema* schema) {
+    AttributeBinder(node, *body, schema).bind(*body->mutable_node());
     Opsets opsets = *surroundings_.opsets;
     for (const auto& entry : body->opset_import()) {
       opsets[canonical_domain(entry.domain())] = entry.version();
@@ -350,7 +363,7 @@ class NodeLowering {
         throw Error("ONNX builds no function body for these inputs and attributes");
       }
     }
-    return expand(node, inputs, body);
+    return expand(node, inputs, body, &schema);
   }
 
   std::vector<Binding> lower_branch(const onnx::NodeProto& node,
