@@ -5,12 +5,6 @@
 
 namespace sgtc {
 
-std::vector<int64_t> all_axes(int64_t count) {
-  std::vector<int64_t> axes(static_cast<size_t>(count));
-  std::iota(axes.begin(), axes.end(), int64_t{0});
-  return axes;
-}
-
 std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& perm) {
   std::vector<int64_t> inverse(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) {

@@ -81,9 +81,6 @@ class Expressions {
   std::map<std::pair<DType, double>, ValueId> constants_;
 };
 
-/// 0, 1, … count-1.
-std::vector<int64_t> all_axes(int64_t count);
-
 /// The permutation that undoes `perm`.
 std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& perm);
 

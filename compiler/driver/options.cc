@@ -124,7 +124,7 @@ void add_output_options(CLI::App& app, Options& options, std::vector<std::string
   app.add_option("--emit", emit, "Comma-separated " + CLI::detail::join(kEmittable, ", ") +
                                      "; each may have =FILE");
   // parse_options rewrites --emit-plan, whose value must be attached; this line is for --help.
-  app.add_flag("--emit-plan", "Print the plan; --emit-plan=FILE writes it (= --emit=plan)");
+  app.add_flag_callback("--emit-plan", [] {}, "Print the plan; --emit-plan=FILE writes it");
   std::vector<std::string> names;
   for (const PhaseInfo& phase : phases()) names.push_back(phase.name);
   app.add_option("--stop-after", options.stop_after)->check(CLI::IsMember(names));

@@ -16,6 +16,7 @@
 #include "import/import.h"
 #include "import/model.h"
 #include "link/executable.h"
+#include "memory/assign_offsets.h"
 #include "mesh/mesh.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
@@ -36,12 +37,11 @@ namespace {
 
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
-/// The graphs of one plan with their kernels; they point into each other, hence the heap.
+/// The graphs of one plan and their kernels, which point to the graphs; hence the heap.
 struct Programs {
-  Graph train_graph;
+  Graph train;
   EvaluationLoss evaluation;
-  KernelizedGraph train;
-  KernelizedGraph evaluate;
+  PlanInput input;
 };
 
 LossAverage loss_average(const Options& options) {
@@ -134,21 +134,24 @@ class Compilation {
   Graph training_graph(const Dims& dims, PassRunner& passes);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
   void add_plan(const Dims& dims);
-  CompiledKernels compile_all();
-  void emit(const CompiledKernels& kernels) const;
-  void link(const CompiledKernels& kernels) const;
+  void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
+  std::vector<CompiledKernel> compile_all() const;
+  void emit(const std::vector<CompiledKernel>& kernels) const;
+  void link(const std::vector<CompiledKernel>& kernels) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump(); }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   bool emits(const std::string& what) const;
+  std::string executable_path() const;
   int jobs() const;
 
   const Options& options_;
   Diagnostics& diagnostics_;
   const Mesh mesh_;
   std::unique_ptr<OnnxModel> model_;
-  std::unique_ptr<Target> target_;
+  Target target_;
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
+  std::vector<KernelSpec> kernels_;  // of all plans
   WeightsBlob weights_;
   std::string timing_;
 };
@@ -208,34 +211,39 @@ void Compilation::add_plan(const Dims& dims) {
   PassRunner train_passes(options_, "train");
   PassRunner evaluate_passes(options_, "evaluate");
   auto programs = std::make_unique<Programs>();
-  programs->train_graph = training_graph(dims, train_passes);
+  programs->train = training_graph(dims, train_passes);
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
     programs->evaluation = evaluation_graph(dims, evaluate_passes);
-    programs->train = form_program(programs->train_graph, 0, train_passes);
-    const auto checked = static_cast<int64_t>(checked_nodes(programs->train_graph).size());
-    programs->evaluate = form_program(programs->evaluation.graph, checked, evaluate_passes);
-    if (!stops_after("fuse")) {
-      // Buffers, tasks, schedule and offsets: what the executable will do is decided here.
-      plan::Plan plan = train_passes.time("build-plan", [&] {
-        PlanInput input;
-        input.train = &programs->train;
-        input.evaluate = &programs->evaluate;
-        input.loss_ratios = programs->evaluation.ratios;
-        for (const auto& [name, size] : dims) input.dims[name] = size;
-        input.optimizer = options_.optimizer;
-        input.cpu = target_->cpu();
-        input.cpu_features = target_->required_features();
-        return build_plan(input, weights_);
-      });
-      // By a checker that shares no code with the scheduler.
-      for (const plan::PlanFault& fault : plan::verify_plan(plan)) {
-        internal_error(__FILE__, __LINE__, "plan: " + plan::to_text(fault));
-      }
-      plans_.push_back(std::move(plan));
-    }
+    PlanInput& input = programs->input;
+    input.train = form_program(programs->train, 0, train_passes);
+    const auto checked = static_cast<int64_t>(checked_nodes(programs->train).size());
+    input.evaluate = form_program(programs->evaluation.graph, checked, evaluate_passes);
+    if (!stops_after("fuse")) schedule(dims, *programs, train_passes);
   }
   timing_ += train_passes.timing() + evaluate_passes.timing();
   programs_.push_back(std::move(programs));
+}
+
+void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& passes) {
+  PlanInput& input = programs.input;
+  for (const LossRatio& ratio : programs.evaluation.ratios) {
+    input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
+  }
+  input.model = model_->name();
+  input.model_text = model_->structure_digest();
+  input.cpu = target_.cpu;
+  input.cpu_features = required_features(target_);
+  for (const auto& [name, size] : dims) input.dims[name] = size;
+  input.optimizer = options_.optimizer;
+  // Buffers, tasks and schedule: what the executable will do is decided here.
+  BuiltPlan built = passes.time("build-plan", [&] { return build_plan(input, weights_); });
+  // Lifetimes are known: every buffer gets its place in the arena.
+  passes.time("assign-offsets", [&] { return assign_offsets(built.plan, built.uses), true; });
+  // By a checker that shares no code with the scheduler.
+  const auto faults = passes.time("verify-plan", [&] { return verify_plan(built.plan); });
+  SGTC_CHECK(faults.empty(), "the plan is wrong: " + to_string(faults.front()));
+  std::move(built.kernels.begin(), built.kernels.end(), std::back_inserter(kernels_));
+  plans_.push_back(std::move(built.plan));
 }
 
 bool Compilation::emits(const std::string& what) const {
@@ -248,59 +256,62 @@ int Compilation::jobs() const {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-CompiledKernels Compilation::compile_all() {
-  std::vector<const KernelSpec*> specs;
-  for (const auto& programs : programs_) {
-    for (const KernelizedGraph* program : {&programs->train, &programs->evaluate}) {
-      for (size_t i = 0; i < program->groups.size(); ++i) {
-        if (program->groups[i].kind != Group::Kind::kView) specs.push_back(&program->kernels[i]);
-      }
-    }
-  }
-  return compile_kernels(specs, *target_, {.jobs = jobs(), .keep_ir = emits("llvm-ir"),
-                                           .keep_assembly = emits("asm")});
+std::vector<CompiledKernel> Compilation::compile_all() const {
+  CompileOptions options;
+  options.target = target_;
+  options.jobs = jobs();
+  options.keep_llvm_ir = emits("llvm-ir");
+  options.keep_assembly = emits("asm");
+  return compile_kernels(kernels_, options);
 }
 
-void Compilation::emit(const CompiledKernels& kernels) const {
+void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
   for (const EmitRequest& request : options_.emit) {
+    std::string text;
     if (request.what == "plan") {
-      std::string text;
-      for (const plan::Plan& plan : plans_) text += plan::to_text(plan);
-      emit_text(text, request.file);
+      for (const plan::Plan& plan : plans_) text += to_text(plan);
     } else if (request.what == "plan-json") {
-      emit_text(plans_json() + "\n", request.file);
+      text = plans_json() + "\n";
     } else if (request.what == "dot") {
-      emit_text(to_dot(programs_.front()->train), request.file);
+      text = to_dot(programs_.front()->input.train);
     } else if (request.what == "llvm-ir") {
-      emit_text(kernels.ir, request.file);
+      for (const CompiledKernel& kernel : kernels) text += kernel.llvm_ir;
     } else if (request.what == "asm") {
-      emit_text(kernels.assembly, request.file);
+      for (const CompiledKernel& kernel : kernels) text += kernel.assembly;
+    } else {
+      continue;
     }
+    emit_text(text, request.file);
   }
 }
 
-void Compilation::link(const CompiledKernels& kernels) const {
+void Compilation::link(const std::vector<CompiledKernel>& kernels) const {
   ExecutableInput input;
   input.plans_json = plans_json();
   input.weights = weights_;
-  input.objects = kernels.objects;
-  input.symbols = kernels.symbols;
   // Ranks compare what they run: plans without predictions, code, and embedded weights.
   Sha256 fingerprint;
   for (plan::Plan plan : plans_) {
     plan.prediction = {};
     fingerprint.update(nlohmann::json(plan).dump());
   }
-  for (const std::string& object : kernels.objects) fingerprint.update(object);
+  for (const CompiledKernel& kernel : kernels) {
+    input.symbols.push_back(kernel.symbol);
+    input.objects.push_back(kernel.object);
+    fingerprint.update(kernel.object);
+  }
   for (const WeightsBlob::Segment& segment : weights_.segments()) {
     fingerprint.update(segment.literal->bytes());
   }
   input.fingerprint = fingerprint.hex_digest();
-  std::string output = options_.output;
+  write_executable(input, executable_path());
+}
+
+std::string Compilation::executable_path() const {
   for (const EmitRequest& request : options_.emit) {
-    if (request.what == "exe") output = request.file.empty() ? output : request.file;
+    if (request.what == "exe" && !request.file.empty()) return request.file;
   }
-  write_executable(input, output.empty() ? "train" : output);
+  return options_.output.empty() ? "train" : options_.output;
 }
 
 void Compilation::run() {
@@ -310,9 +321,9 @@ void Compilation::run() {
   }
   model_ = std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_));
   diagnostics_.checkpoint();
-  target_ = std::make_unique<Target>(make_cpu_target(options_.cpu));
+  target_ = make_target(options_.cpu);
   for (const Dims& dims : options_.dims) add_plan(dims);
-  CompiledKernels kernels;
+  std::vector<CompiledKernel> kernels;
   const bool executable = !options_.output.empty() || emits("exe");
   const bool early = !options_.stop_after.empty() && !stops_after("codegen");
   if (!early && (executable || emits("llvm-ir") || emits("asm"))) {

@@ -1,6 +1,7 @@
 #include "ir/shape.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "support/diagnostics.h"
 
@@ -25,6 +26,12 @@ Shape row_major_strides(const Shape& shape) {
     stride *= shape[d];
   }
   return strides;
+}
+
+std::vector<int64_t> all_axes(int64_t rank) {
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  return axes;
 }
 
 std::string to_string(const Shape& shape) {

@@ -16,6 +16,9 @@ int64_t element_count(const Shape& shape);
 /// Row-major strides in elements.
 Shape row_major_strides(const Shape& shape);
 
+/// All dimensions in order: 0, 1 … rank-1.
+std::vector<int64_t> all_axes(int64_t rank);
+
 /// "[2,3]".
 std::string to_string(const Shape& shape);
 
