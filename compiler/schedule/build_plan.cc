@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <set>
 #include <utility>
 
 #include "cost/cost.h"
-#include "memory/plan_offsets.h"
 #include "passes/form_kernels.h"
 #include "schedule/lifetimes.h"
 #include "schedule/storage.h"
@@ -90,14 +90,12 @@ class Builder {
     fill_header();
     add_control_and_status();
     for (Program& program : programs_) add_leaves(program);
-    const int64_t region = arena_;
-    for (Program& program : programs_) add_planned(program, region);
+    for (Program& program : programs_) add_planned(program);
     for (const Program& program : programs_) add_tasks(program);
     add_train_schedule();
     if (input_.evaluate) add_evaluate_schedule();
     add_loss_terms();
     position_.stages = {0};
-    position_.arena_bytes = arena_;
     plan().model_fingerprint = fingerprint();
     plan().positions.push_back(std::move(position_));
     predict();
@@ -134,14 +132,14 @@ class Builder {
     plan().control = control_scalars();
   }
 
-  // Appends a buffer at the end of the arena; its name gets a suffix when it is taken.
+  // Appends a buffer that is needed always; its name gets a suffix when it is taken.
   std::string append_buffer(const std::string& name, const std::string& scope,
                             const TensorType& type, int64_t bytes, int64_t count) {
     const std::string unique = unique_name(name);
     const int64_t stride = count > 1 ? aligned(bytes) : 0;
     position_.buffers.push_back(
-        {unique, scope, dtype_text(type), type.shape, bytes, arena_, stride, count});
-    arena_ += count > 1 ? stride * count : aligned(bytes);
+        {unique, scope, dtype_text(type), type.shape, bytes, 0, stride, count});
+    built_.uses.emplace_back();
     return unique;
   }
 
@@ -238,27 +236,18 @@ class Builder {
     return storage.kind == Storage::Kind::kResult || storage.kind == Storage::Kind::kWorkspace;
   }
 
-  // Places the storages that are no leaves into the region from `region` on.
-  void add_planned(Program& program, int64_t region) {
-    std::vector<Interval> intervals;
-    std::vector<size_t> buffers;
-    const int64_t end = arena_;
+  // Buffers of the storages that are no leaves.
+  void add_planned(Program& program) {
     for (size_t s = 0; s < program.step.storages.size(); ++s) {
       const Storage& storage = program.step.storages[s];
       const Lifetime& lifetime = program.lifetimes[s];
       if (!lifetime.used || !is_planned(storage)) continue;
       const int64_t count = lifetime.scope == "micro_batch" ? plan().micro_batches : 1;
       const std::string name = (program.is_evaluation ? "evaluate/" : "") + storage.name;
-      buffers.push_back(position_.buffers.size());
       program.buffers[s] = append_buffer(name, lifetime.scope, storage.type, storage.bytes, count);
-      const int64_t size = count > 1 ? position_.buffers.back().stride * count : storage.bytes;
-      intervals.push_back({size, lifetime.first, lifetime.last, kAlignment});
+      built_.uses.back() = {program.is_evaluation ? "evaluate" : "train", lifetime.first,
+                            lifetime.last};
     }
-    const Offsets offsets = plan_offsets(intervals);
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      position_.buffers[buffers[i]].offset = region + offsets.offsets[i];
-    }
-    arena_ = std::max(end, region + aligned(offsets.peak));
   }
 
   void add_tasks(const Program& program) {
@@ -393,19 +382,17 @@ class Builder {
     for (const plan::Entry& entry : plan().positions[0].schedules["train"]) {
       plan().prediction.step_seconds += seconds[entry.task];
     }
-    plan().prediction.peak_bytes = {arena_};
   }
 
   const PlanInput& input_;
   WeightsBlob& weights_;
   BuiltPlan built_;
   plan::Position position_;
-  std::vector<Program> programs_;
+  std::deque<Program> programs_;  // stays in place: calls point into it
   std::set<std::string> names_;
   std::map<std::string, std::string> leaf_buffers_;  // "s" + state or "f" + feed: its buffer
   std::map<const Literal*, std::string> constant_buffers_;
   std::map<std::string, size_t> kernel_index_;
-  int64_t arena_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The plan of one device: everything of a training step and of an evaluation in order, with every
-// buffer at its offset.
+// The plan of one device: everything of a training step and of an evaluation in order.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +36,27 @@ struct PlanInput {
   std::string optimizer;
 };
 
+/// When a buffer of the plan is needed: positions of kernel calls, both included, of one schedule,
+/// or always.
+struct BufferUse {
+  std::string schedule;  // empty: always
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
 struct BuiltPlan {
   plan::Plan plan;
+  /// Of each buffer of position 0. Two of one schedule whose positions overlap need bytes of their
+  /// own, and so does everything that is needed always.
+  std::vector<BufferUse> uses;
   /// The code of `plan.kernels`, in that order.
   std::vector<KernelSpec> kernels;
 };
 
 /// Builds the plan for the mesh 1x1: one position with the schedules "train" (prologue of every
 /// micro-batch, then forward and backward of each in order, then the update) and, with
-/// `evaluate`, "evaluate". The arena holds persistent buffers, then feeds, then one region that
-/// both schedules use for everything else. Initial values are added to `weights`, which the plans
-/// of one executable share.
+/// `evaluate`, "evaluate". Offsets are left at 0: `assign_offsets` places the buffers. Initial
+/// values are added to `weights`, which the plans of one executable share.
 BuiltPlan build_plan(const PlanInput& input, WeightsBlob& weights);
 
 }  // namespace sgtc

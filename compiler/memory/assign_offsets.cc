@@ -1,0 +1,57 @@
+#include "memory/assign_offsets.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "memory/plan_offsets.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // a cache line, and a vector of 16 floats
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Of all instances.
+int64_t size_of(const plan::Buffer& buffer) {
+  return (buffer.count - 1) * buffer.stride + buffer.bytes;
+}
+
+// The buffers of one schedule.
+struct Region {
+  std::vector<size_t> buffers;
+  std::vector<Interval> intervals;
+};
+
+}  // namespace
+
+void assign_offsets(plan::Plan& plan, const std::vector<BufferUse>& uses) {
+  plan::Position& position = plan.positions[0];
+  SGTC_CHECK(uses.size() == position.buffers.size(), "a use per buffer is expected");
+  std::map<std::string, Region> regions;
+  int64_t end = 0;
+  for (size_t b = 0; b < uses.size(); ++b) {
+    plan::Buffer& buffer = position.buffers[b];
+    if (uses[b].schedule.empty()) {
+      buffer.offset = end;
+      end += aligned(size_of(buffer));
+      continue;
+    }
+    Region& region = regions[uses[b].schedule];
+    region.buffers.push_back(b);
+    region.intervals.push_back({size_of(buffer), uses[b].first, uses[b].last, kAlignment});
+  }
+  position.arena_bytes = end;
+  for (const auto& [schedule, region] : regions) {
+    const Offsets offsets = plan_offsets(region.intervals);
+    for (size_t i = 0; i < region.buffers.size(); ++i) {
+      position.buffers[region.buffers[i]].offset = end + offsets.offsets[i];
+    }
+    position.arena_bytes = std::max(position.arena_bytes, end + aligned(offsets.peak));
+  }
+  plan.prediction.peak_bytes = {position.arena_bytes};
+}
+
+}  // namespace sgtc

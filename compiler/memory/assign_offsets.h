@@ -1,0 +1,16 @@
+// Places the buffers of a plan in its arena.
+#pragma once
+
+#include <vector>
+
+#include "plan/format.h"
+#include "schedule/build_plan.h"
+
+namespace sgtc {
+
+/// Sets the offsets of position 0's buffers, its arena size and the predicted peak. What is needed
+/// always comes first, in the order of the plan; then one region in which each schedule places its
+/// own buffers, so that an evaluation uses the bytes of a training step.
+void assign_offsets(plan::Plan& plan, const std::vector<BufferUse>& uses);
+
+}  // namespace sgtc

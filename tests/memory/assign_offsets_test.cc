@@ -1,0 +1,100 @@
+// Plans whose buffers share the arena, checked by verify_plan.
+#include "memory/assign_offsets.h"
+
+#include <algorithm>
+
+#include "memory/plan_offsets.h"
+#include "schedule/plan_of.h"
+#include "support/catch.h"
+
+using namespace sgtc;
+
+namespace {
+
+BuiltPlan placed(const std::string& train, const std::string& evaluate, bool fused) {
+  const Graph graph = parse_graph(train);
+  const Graph forward = parse_graph(evaluate);
+  PlanInput input;
+  input.train = kernelize(graph, fused);
+  input.evaluate = kernelize(forward, fused);
+  WeightsBlob weights;
+  BuiltPlan built = build_plan(input, weights);
+  assign_offsets(built.plan, built.uses);
+  return built;
+}
+
+// The forward pass of a chain of products.
+std::string forward_chain(int layers) {
+  std::string leaves = "graph \"mlp\" rows 4 micro_batches 1\nfeed %x: f32[4,8]\n";
+  std::string nodes;
+  std::string h = "x";
+  for (int l = 0; l < layers; ++l) {
+    const std::string n = std::to_string(l);
+    leaves += "state parameter %w" + n + ": f32[8,8] = normal(0.0, 0.1, seed 1)\n";
+    nodes += "%a" + n + " = matmul(%" + h + ", %w" + n + ")\n%h" + n + " = tanh(%a" + n + ")\n";
+    h = "h" + n;
+  }
+  return leaves + nodes + "%loss = reduce_sum(%" + h + ") {axes=[0,1]}\noutput \"loss\" %loss\n";
+}
+
+int64_t arena(int layers, int micro_batches) {
+  return placed(perceptron(layers, micro_batches), forward_chain(layers), true)
+      .plan.positions[0]
+      .arena_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("placed plans are sound for every depth and number of micro-batches") {
+  for (int layers = 1; layers <= 6; ++layers) {
+    for (const int micro_batches : {1, 2, 5}) {
+      for (const bool fused : {false, true}) {
+        INFO(layers << " layers, " << micro_batches << " micro-batches, fused " << fused);
+        const BuiltPlan built =
+            placed(perceptron(layers, micro_batches), forward_chain(layers), fused);
+        CHECK(fault_texts(built.plan) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("the region is within five percent of what is live") {
+  const BuiltPlan built = placed(perceptron(40, 2), forward_chain(40), true);
+  std::vector<Interval> intervals;
+  int64_t always = 0;
+  for (size_t b = 0; b < built.uses.size(); ++b) {
+    const plan::Buffer& buffer = built.plan.positions[0].buffers[b];
+    const int64_t bytes = (buffer.count - 1) * buffer.stride + buffer.bytes;
+    const BufferUse& use = built.uses[b];
+    if (use.schedule.empty()) always += (bytes + 63) / 64 * 64;
+    if (use.schedule == "train") intervals.push_back({bytes, use.first, use.last});
+  }
+  const auto region = static_cast<double>(built.plan.positions[0].arena_bytes - always);
+  CHECK(region <= 1.05 * static_cast<double>(live_bound(intervals)));
+}
+
+TEST_CASE("an evaluation needs no memory beyond that of a step") {
+  const BuiltPlan built = placed(perceptron(4, 1), forward_chain(4), true);
+  const plan::Plan train = [] {
+    const Graph graph = parse_graph(perceptron(4, 1));
+    PlanInput input;
+    input.train = kernelize(graph, true);
+    WeightsBlob weights;
+    BuiltPlan alone = build_plan(input, weights);
+    assign_offsets(alone.plan, alone.uses);
+    return alone.plan;
+  }();
+  CHECK(built.plan.positions[0].arena_bytes == train.positions[0].arena_bytes);
+}
+
+TEST_CASE("more micro-batches need memory for feeds and results alone") {
+  // 7 more feeds of 128 bytes, and 7 more losses of the evaluation, which fit into the region.
+  CHECK(arena(6, 9) - arena(6, 2) == 7 * 128);
+}
+
+TEST_CASE("offsets are multiples of 64 and the peak is predicted") {
+  const plan::Plan plan = placed(perceptron(3, 2), forward_chain(3), true).plan;
+  for (const plan::Buffer& buffer : plan.positions[0].buffers) CHECK(buffer.offset % 64 == 0);
+  CHECK(plan.prediction.peak_bytes == std::vector<int64_t>{plan.positions[0].arena_bytes});
+  CHECK(plan.prediction.step_seconds > 0);
+}

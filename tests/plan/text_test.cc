@@ -1,0 +1,131 @@
+// The text of plans for people.
+#include "plan/text.h"
+
+#include "plan/live_buffers.h"
+#include "plan/quantities.h"
+#include "plan/schedule_chart.h"
+#include "plan_files.h"
+#include "support/catch.h"
+
+using namespace sgtc;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string kParallelPair = R"(
+plan "parallel_pair"
+  target        cpu x86-64-v3
+  mesh          pp=1,dp=1,tp=2 (2 ranks)
+  micro-batches 2 of 8 rows per replica, 16 rows per step
+  parameters    2,064 in 3 tensors
+  optimizer     sgd
+  accumulators  2,065 in 4 tensors
+  fingerprint   -
+
+position 0, stage 0
+  tasks                    calls      flops       bytes
+    forward_pair             3     16.5 k     8.1 KiB
+    reduce_y             all_reduce on forward
+    forward_loss             1        128       516 B
+    backward_pair            5     32.9 k    19.5 KiB
+    reduce_ds            all_reduce on backward
+    backward_scale           1        256     1.1 KiB
+    update                   3      2.1 k    12.2 KiB
+  layers, per step    parameters  calls      flops       bytes
+    other                2,064     23    101.7 k    70.5 KiB
+  kernels: 12 kernels, 23 calls per step
+     calls kind           flops       bytes  nodes
+         2 matmul         8.2 k     3.5 KiB  down
+         2 matmul         8.2 k     4.5 KiB  down, relu
+         2 matmul         8.2 k     5.5 KiB  down
+         2 matmul         8.2 k     3.5 KiB  up, relu
+         2 matmul         8.2 k     3.5 KiB  up
+         2 matmul         8.2 k     5.5 KiB  up
+         2 loop           1.0 k     6.0 KiB  -
+         2 loop             256     1.1 KiB  scale
+         2 loop             128       512 B  mean
+         2 loop             128       516 B  mean
+         2 loop             128     1.1 KiB  scale
+         1 loop              32       196 B  -
+  arena 13.2 KiB, of it persistent 8.2 KiB
+  peak of live buffers in train 12.2 KiB, in backward_pair of micro-batch 0, call 2; the largest are
+       2.0 KiB  persistent  down
+       2.0 KiB  persistent  grad.down
+       2.0 KiB  persistent  grad.up
+       2.0 KiB  persistent  up
+       1.0 KiB  task        dh
+       1.0 KiB  slot        h
+       1.0 KiB  micro_batch x in 2 instances
+         512 B  task        dy
+  schedule train, 13 entries
+    stream 0 | F0      F0 B0       B0 F1      F1 B1       B1 U
+    stream 1 |    +y.0                   +y.1
+    stream 2 |               +ds.0                  +ds.1
+
+superfluous: 0 collectives of one rank, 0 empty kernel calls
+)";
+
+}  // namespace
+
+TEST_CASE("the text of a plan shows all that it does") {
+  CHECK("\n" + to_text(load_plan("tp2.json")) == kParallelPair);
+}
+
+TEST_CASE("every position has its chart with a row per stream") {
+  const std::string text = to_text(load_plan("zb-v.json"));
+  CHECK_THAT(text, Contains("position 0, stages 0, 3\n"));
+  CHECK_THAT(text, Contains("stream 0 | F0.0       F0.1       F0.2             F3.0 I3.0"));
+  CHECK_THAT(text, Contains("position 1, stages 1, 2\n"));
+  CHECK_THAT(text, Contains("stream 4 |"));
+}
+
+TEST_CASE("collectives of one rank and empty kernels are counted") {
+  plan::Plan plan = load_plan("tp2.json");
+  plan.mesh[2].size = 1;
+  plan.kernels[0].bytes = 0;
+  CHECK_THAT(to_text(plan),
+             Contains("superfluous: 2 collectives of one rank, 1 empty kernel call"));
+}
+
+TEST_CASE("a prediction is printed when there is one") {
+  plan::Plan plan = load_plan("tp2.json");
+  plan.prediction = {0.0125, 0.25, {1}};
+  CHECK_THAT(to_text(plan), Contains("step 12.5 ms, bubble 25%"));
+}
+
+TEST_CASE("layers are named up to the first number") {
+  CHECK(layer_of("/transformer/h.0/attn/MatMul") == "transformer.h.0");
+  CHECK(layer_of("transformer.h.11.attn.weight") == "transformer.h.11");
+  CHECK(layer_of("fc1.weight") == "fc1");
+  CHECK(layer_of("MatMul_3") == "other");
+  CHECK(layer_of("") == "other");
+}
+
+TEST_CASE("quantities have readable units") {
+  CHECK(bytes_text(0) == "0 B");
+  CHECK(bytes_text(1023) == "1023 B");
+  CHECK(bytes_text(1536) == "1.5 KiB");
+  CHECK(bytes_text(int64_t{3} << 30) == "3.0 GiB");
+  CHECK(count_text(999) == "999");
+  CHECK(count_text(124439808) == "124.4 M");
+  CHECK(exact_text(124439808) == "124,439,808");
+  CHECK(exact_text(-1234) == "-1,234");
+  CHECK(exact_text(12) == "12");
+  CHECK(seconds_text(0.0025) == "2.5 ms");
+  CHECK(plural(1, "kernel") == "1 kernel");
+  CHECK(plural(0, "kernel") == "0 kernels");
+}
+
+TEST_CASE("the live peak counts instances of slots and rings") {
+  const plan::Plan plan = load_plan("zero3.json");
+  const LivePeak peak = find_live_peak(plan, plan.positions[0], "train");
+  REQUIRE(!peak.live.empty());
+  CHECK(peak.bytes <= plan.positions[0].arena_bytes);
+  CHECK(peak.live[0].buffer->name == "weights");
+  CHECK(peak.live[0].instances == 2);
+}
+
+TEST_CASE("a schedule that a position does not have has no peak") {
+  const plan::Plan plan = load_plan("zero3.json");
+  CHECK(find_live_peak(plan, plan.positions[0], "evaluate").entry == -1);
+}
