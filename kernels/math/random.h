@@ -4,9 +4,11 @@
 #pragma once
 
 #include "math/single_wide.h"
-#include "philox.h"
 
 SGTC_KERNELS_BEGIN
+
+// Shared with host code, so it does not name the kernels' target itself.
+#include "philox.h"
 
 namespace sgtc::kernels {
 
