@@ -23,6 +23,8 @@ struct ChildResult {
   std::string errors;
 };
 
+inline constexpr int kChildThrew = 99;
+
 /// Starts `body` in a child with its output in files of `folder`; its return value is the exit
 /// code.
 inline pid_t start_child(const TemporaryFolder& folder, const std::function<int()>& body) {
@@ -34,7 +36,12 @@ inline pid_t start_child(const TemporaryFolder& folder, const std::function<int(
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
   for (int number : {SIGSEGV, SIGABRT, SIGTERM, SIGINT, SIGFPE, SIGILL}) signal(number, SIG_DFL);
-  const int code = body();
+  int code = kChildThrew;
+  try {
+    code = body();
+  } catch (...) {
+    std::fprintf(stderr, "an exception left the child\n");
+  }
   std::fflush(nullptr);
   _exit(code);
 }

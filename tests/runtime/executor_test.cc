@@ -34,7 +34,10 @@ Program program_with_kernels() {
 }
 
 plan::Task task(const std::string& name, const plan::Argument& argument) {
-  return compute_task(name, {{"note", {argument}}});
+  plan::Call call;
+  call.kernel = "note";
+  call.arguments = {argument};
+  return compute_task(name, {call});
 }
 
 // One buffer of each scope with 4 instances of 8 bytes, each holding its name and instance.

@@ -151,7 +151,8 @@ inline plan::Position regression_position() {
   add_buffer(position, "numerator", "micro_batch", {}, 4, kMicroBatches);
   add_buffer(position, "residual", "slot", {kRows}, kRows * 4);
   const auto call = [&](const char* kernel, std::vector<const char*> names) {
-    plan::Call call{kernel, {}};
+    plan::Call call;
+    call.kernel = kernel;
     for (const char* name : names) call.arguments.push_back({name, {}, 0});
     return call;
   };
