@@ -1,8 +1,5 @@
 #include "codegen/compile.h"
 
-#include <set>
-#include <utility>
-
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -11,6 +8,9 @@
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+
+#include <set>
+#include <utility>
 
 #include "codegen/anchors.h"
 #include "codegen/emit_epilogue.h"
@@ -40,8 +40,8 @@ void emit_kernel(llvm::Module& module, const KernelSpec& spec, const Target& tar
 void link_written_kernels(llvm::Module& module, const KernelSpec& spec) {
   llvm::StringRef bitcode(sgtc_kernels_cpu_begin,
                           static_cast<size_t>(sgtc_kernels_cpu_end - sgtc_kernels_cpu_begin));
-  auto kernels = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bitcode, "kernels"),
-                                            module.getContext());
+  auto kernels =
+      llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bitcode, "kernels"), module.getContext());
   SGTC_CHECK(static_cast<bool>(kernels), "the embedded kernels are no bitcode");
   // Layouts and triples agree in all that matters here; the target is set after linking.
   module.setDataLayout((*kernels)->getDataLayout());

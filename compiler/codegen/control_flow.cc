@@ -36,8 +36,7 @@ void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, int64_t 
   builder.SetInsertPoint(after);
 }
 
-void emit_if(llvm::IRBuilder<>& builder, IrValue* condition,
-             const std::function<void()>& then) {
+void emit_if(llvm::IRBuilder<>& builder, IrValue* condition, const std::function<void()>& then) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
     if (known->isOne()) then();
     return;

@@ -1,9 +1,9 @@
 // Loops and branches of generated functions.
 #pragma once
 
-#include <functional>
-
 #include <llvm/IR/IRBuilder.h>
+
+#include <functional>
 
 namespace sgtc {
 
@@ -16,8 +16,7 @@ void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, int64_t 
               const std::function<void(IrValue*)>& body);
 
 /// if (condition) then().
-void emit_if(llvm::IRBuilder<>& builder, IrValue* condition,
-             const std::function<void()>& then);
+void emit_if(llvm::IRBuilder<>& builder, IrValue* condition, const std::function<void()>& then);
 
 /// A variable in the function's entry block.
 llvm::AllocaInst* emit_variable(llvm::IRBuilder<>& builder, llvm::Type* type);

@@ -1,11 +1,11 @@
 #include "codegen/emit_compute.h"
 
-#include <limits>
-#include <string>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
+
+#include <limits>
+#include <string>
 
 #include "codegen/control_flow.h"
 #include "codegen/lanes.h"
@@ -13,7 +13,6 @@
 
 namespace sgtc {
 namespace {
-
 
 // Emits one operator. `dtype_` is the operands' common dtype.
 class Compute {
@@ -76,10 +75,14 @@ IrValue* Compute::math(const std::string& name, std::vector<IrValue*> operands) 
 
 IrValue* Compute::unary(const Expression& expression, IrValue* x) {
   switch (expression.op) {
-    case Op::kIsNan: return builder_.CreateFCmpUNO(x, x);
-    case Op::kIsInf: return is_infinite(x, expression.integer);
-    case Op::kLogicalNot: return builder_.CreateNot(x);
-    default: break;
+    case Op::kIsNan:
+      return builder_.CreateFCmpUNO(x, x);
+    case Op::kIsInf:
+      return is_infinite(x, expression.integer);
+    case Op::kLogicalNot:
+      return builder_.CreateNot(x);
+    default:
+      break;
   }
   return is_float(dtype_) ? unary_real(expression.op, x) : unary_integer(expression.op, x);
 }
@@ -95,16 +98,26 @@ IrValue* Compute::is_infinite(IrValue* x, int64_t flags) {
 
 IrValue* Compute::unary_real(Op op, IrValue* x) {
   switch (op) {
-    case Op::kNeg: return builder_.CreateFNeg(x);
-    case Op::kAbs: return intrinsic(llvm::Intrinsic::fabs, x);
-    case Op::kSign: return sign(x);
-    case Op::kSqrt: return intrinsic(llvm::Intrinsic::sqrt, x);
-    case Op::kRsqrt: return builder_.CreateFDiv(number(1), intrinsic(llvm::Intrinsic::sqrt, x));
-    case Op::kReciprocal: return builder_.CreateFDiv(number(1), x);
-    case Op::kFloor: return intrinsic(llvm::Intrinsic::floor, x);
-    case Op::kCeil: return intrinsic(llvm::Intrinsic::ceil, x);
-    case Op::kRound: return intrinsic(llvm::Intrinsic::roundeven, x);
-    default: return math(std::string(name_of(op)), {x});
+    case Op::kNeg:
+      return builder_.CreateFNeg(x);
+    case Op::kAbs:
+      return intrinsic(llvm::Intrinsic::fabs, x);
+    case Op::kSign:
+      return sign(x);
+    case Op::kSqrt:
+      return intrinsic(llvm::Intrinsic::sqrt, x);
+    case Op::kRsqrt:
+      return builder_.CreateFDiv(number(1), intrinsic(llvm::Intrinsic::sqrt, x));
+    case Op::kReciprocal:
+      return builder_.CreateFDiv(number(1), x);
+    case Op::kFloor:
+      return intrinsic(llvm::Intrinsic::floor, x);
+    case Op::kCeil:
+      return intrinsic(llvm::Intrinsic::ceil, x);
+    case Op::kRound:
+      return intrinsic(llvm::Intrinsic::roundeven, x);
+    default:
+      return math(std::string(name_of(op)), {x});
   }
 }
 
@@ -115,12 +128,14 @@ IrValue* Compute::sign(IrValue* x) {
 
 IrValue* Compute::unary_integer(Op op, IrValue* x) {
   switch (op) {
-    case Op::kNeg: return builder_.CreateNeg(x);
-    case Op::kBitNot: return builder_.CreateNot(x);
+    case Op::kNeg:
+      return builder_.CreateNeg(x);
+    case Op::kBitNot:
+      return builder_.CreateNot(x);
     case Op::kAbs:
-      return is_signed() ? builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x,
-                                                          builder_.getFalse())
-                         : x;
+      return is_signed()
+                 ? builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, builder_.getFalse())
+                 : x;
     case Op::kSign: {
       IrValue* positive = builder_.CreateZExt(
           is_signed() ? builder_.CreateICmpSGT(x, number(0)) : builder_.CreateICmpNE(x, number(0)),
@@ -129,7 +144,8 @@ IrValue* Compute::unary_integer(Op op, IrValue* x) {
       IrValue* negative = builder_.CreateZExt(builder_.CreateICmpSLT(x, number(0)), x->getType());
       return builder_.CreateSub(positive, negative);
     }
-    default: break;
+    default:
+      break;
   }
   internal_error(__FILE__, __LINE__, std::string(name_of(op)) + " is not unary on integers");
 }
@@ -147,12 +163,18 @@ IrValue* Compute::compare(Op op, IrValue* a, IrValue* b) {
   };
   auto row = [&]() -> Row {
     switch (op) {
-      case Op::kEqual: return {Predicate::FCMP_OEQ, Predicate::ICMP_EQ, Predicate::ICMP_EQ};
-      case Op::kNotEqual: return {Predicate::FCMP_UNE, Predicate::ICMP_NE, Predicate::ICMP_NE};
-      case Op::kLess: return {Predicate::FCMP_OLT, Predicate::ICMP_SLT, Predicate::ICMP_ULT};
-      case Op::kLessEqual: return {Predicate::FCMP_OLE, Predicate::ICMP_SLE, Predicate::ICMP_ULE};
-      case Op::kGreater: return {Predicate::FCMP_OGT, Predicate::ICMP_SGT, Predicate::ICMP_UGT};
-      default: return {Predicate::FCMP_OGE, Predicate::ICMP_SGE, Predicate::ICMP_UGE};
+      case Op::kEqual:
+        return {Predicate::FCMP_OEQ, Predicate::ICMP_EQ, Predicate::ICMP_EQ};
+      case Op::kNotEqual:
+        return {Predicate::FCMP_UNE, Predicate::ICMP_NE, Predicate::ICMP_NE};
+      case Op::kLess:
+        return {Predicate::FCMP_OLT, Predicate::ICMP_SLT, Predicate::ICMP_ULT};
+      case Op::kLessEqual:
+        return {Predicate::FCMP_OLE, Predicate::ICMP_SLE, Predicate::ICMP_ULE};
+      case Op::kGreater:
+        return {Predicate::FCMP_OGT, Predicate::ICMP_SGT, Predicate::ICMP_UGT};
+      default:
+        return {Predicate::FCMP_OGE, Predicate::ICMP_SGE, Predicate::ICMP_UGE};
     }
   }();
   if (is_float(dtype_)) return builder_.CreateFCmp(row.real, a, b);
@@ -161,15 +183,24 @@ IrValue* Compute::compare(Op op, IrValue* a, IrValue* b) {
 
 IrValue* Compute::binary_real(Op op, IrValue* a, IrValue* b) {
   switch (op) {
-    case Op::kAdd: return builder_.CreateFAdd(a, b);
-    case Op::kSub: return builder_.CreateFSub(a, b);
-    case Op::kMul: return builder_.CreateFMul(a, b);
-    case Op::kDiv: return builder_.CreateFDiv(a, b);
-    case Op::kMax: return maximum(a, b);
-    case Op::kMin: return minimum(a, b);
-    case Op::kFmod: return math("fmod", {a, b});
-    case Op::kMod: return floored_mod(a, b);
-    default: break;
+    case Op::kAdd:
+      return builder_.CreateFAdd(a, b);
+    case Op::kSub:
+      return builder_.CreateFSub(a, b);
+    case Op::kMul:
+      return builder_.CreateFMul(a, b);
+    case Op::kDiv:
+      return builder_.CreateFDiv(a, b);
+    case Op::kMax:
+      return maximum(a, b);
+    case Op::kMin:
+      return minimum(a, b);
+    case Op::kFmod:
+      return math("fmod", {a, b});
+    case Op::kMod:
+      return floored_mod(a, b);
+    default:
+      break;
   }
   internal_error(__FILE__, __LINE__, std::string(name_of(op)) + " is not binary on reals");
 }
@@ -194,23 +225,36 @@ IrValue* Compute::floored_mod(IrValue* a, IrValue* b) {
 
 IrValue* Compute::binary_integer(Op op, IrValue* a, IrValue* b) {
   switch (op) {
-    case Op::kAdd: return builder_.CreateAdd(a, b);
-    case Op::kSub: return builder_.CreateSub(a, b);
-    case Op::kMul: return builder_.CreateMul(a, b);
-    case Op::kDiv: return divide(a, b, false);
-    case Op::kFmod: return divide(a, b, true);
-    case Op::kMod: return floored_remainder(a, b);
-    case Op::kMax: return maximum(a, b);
-    case Op::kMin: return minimum(a, b);
+    case Op::kAdd:
+      return builder_.CreateAdd(a, b);
+    case Op::kSub:
+      return builder_.CreateSub(a, b);
+    case Op::kMul:
+      return builder_.CreateMul(a, b);
+    case Op::kDiv:
+      return divide(a, b, false);
+    case Op::kFmod:
+      return divide(a, b, true);
+    case Op::kMod:
+      return floored_remainder(a, b);
+    case Op::kMax:
+      return maximum(a, b);
+    case Op::kMin:
+      return minimum(a, b);
     case Op::kLogicalAnd:
-    case Op::kBitAnd: return builder_.CreateAnd(a, b);
+    case Op::kBitAnd:
+      return builder_.CreateAnd(a, b);
     case Op::kLogicalOr:
-    case Op::kBitOr: return builder_.CreateOr(a, b);
+    case Op::kBitOr:
+      return builder_.CreateOr(a, b);
     case Op::kLogicalXor:
-    case Op::kBitXor: return builder_.CreateXor(a, b);
+    case Op::kBitXor:
+      return builder_.CreateXor(a, b);
     case Op::kShiftLeft:
-    case Op::kShiftRight: return shift(op, a, b);
-    default: break;
+    case Op::kShiftRight:
+      return shift(op, a, b);
+    default:
+      break;
   }
   internal_error(__FILE__, __LINE__, std::string(name_of(op)) + " is not binary on integers");
 }
@@ -286,8 +330,8 @@ IrValue* Compute::integer_power(IrValue* base, IrValue* exponent) {
     IrValue* factor = builder_.CreateLoad(base->getType(), square);
     IrValue* product = builder_.CreateLoad(base->getType(), result);
     IrValue* bit = builder_.CreateTrunc(remaining, lanes_.type(DType::kBool));
-    builder_.CreateStore(
-        builder_.CreateSelect(bit, builder_.CreateMul(product, factor), product), result);
+    builder_.CreateStore(builder_.CreateSelect(bit, builder_.CreateMul(product, factor), product),
+                         result);
     builder_.CreateStore(builder_.CreateMul(factor, factor), square);
     builder_.CreateStore(builder_.CreateLShr(remaining, 1), left);
   });
@@ -301,7 +345,7 @@ IrValue* Compute::integer_power(IrValue* base, IrValue* exponent) {
 }  // namespace
 
 IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
-                            const std::function<IrValue*(IrValue*)>& element) {
+                        const std::function<IrValue*(IrValue*)>& element) {
   llvm::Type* type = llvm::FixedVectorType::get(element_type, kLanes);
   llvm::AllocaInst* results = emit_variable(builder, type);
   builder.CreateStore(llvm::Constant::getNullValue(type), results);
@@ -312,8 +356,7 @@ IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
 }
 
 IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
-                          const std::vector<IrValue*>& operands,
-                          const std::vector<DType>& dtypes) {
+                      const std::vector<IrValue*>& operands, const std::vector<DType>& dtypes) {
   Lanes lanes(builder);
   if (expression.op == Op::kCast) return lanes.convert(operands[0], dtypes[0], expression.dtype);
   if (expression.op == Op::kWhere) {
@@ -321,19 +364,23 @@ IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
   }
   Compute compute(builder, dtypes[0]);
   IrValue* result = operands.size() == 1
-                            ? compute.unary(expression, operands[0])
-                            : compute.binary(expression.op, operands[0], operands[1], dtypes[1]);
+                        ? compute.unary(expression, operands[0])
+                        : compute.binary(expression.op, operands[0], operands[1], dtypes[1]);
   return lanes.round(result, expression.dtype);
 }
 
 IrValue* emit_combine(llvm::IRBuilder<>& builder, Op reduction, DType dtype, IrValue* a,
-                          IrValue* b) {
+                      IrValue* b) {
   Compute compute(builder, dtype);
   switch (reduction) {
-    case Op::kReduceSum: return compute.binary(Op::kAdd, a, b, dtype);
-    case Op::kReduceProd: return compute.binary(Op::kMul, a, b, dtype);
-    case Op::kReduceMax: return compute.maximum(a, b);
-    default: return compute.minimum(a, b);
+    case Op::kReduceSum:
+      return compute.binary(Op::kAdd, a, b, dtype);
+    case Op::kReduceProd:
+      return compute.binary(Op::kMul, a, b, dtype);
+    case Op::kReduceMax:
+      return compute.maximum(a, b);
+    default:
+      return compute.minimum(a, b);
   }
 }
 
@@ -346,10 +393,10 @@ IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype) {
   if (is_float(dtype)) return lanes.constant(dtype, largest ? infinity : -infinity, 0);
   unsigned bits = lanes.type(dtype)->getScalarSizeInBits();
   bool is_signed = !is_unsigned(dtype) && dtype != DType::kBool;
-  llvm::APInt value = largest     ? (is_signed ? llvm::APInt::getSignedMaxValue(bits)
-                                               : llvm::APInt::getMaxValue(bits))
-                      : is_signed ? llvm::APInt::getSignedMinValue(bits)
-                                  : llvm::APInt::getMinValue(bits);
+  llvm::APInt value =
+      largest ? (is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits))
+      : is_signed ? llvm::APInt::getSignedMinValue(bits)
+                  : llvm::APInt::getMinValue(bits);
   return lanes.splat(llvm::ConstantInt::get(builder.getContext(), value));
 }
 

@@ -1,10 +1,10 @@
 // LLVM IR of elementwise operators on 16 lanes.
 #pragma once
 
+#include <llvm/IR/IRBuilder.h>
+
 #include <functional>
 #include <vector>
-
-#include <llvm/IR/IRBuilder.h>
 
 #include "codegen/control_flow.h"
 #include "passes/loop_nest.h"
@@ -15,12 +15,11 @@ namespace sgtc {
 /// rounded to the expression's dtype. No fast-math flag is set. Transcendental functions are calls
 /// of the math library in kernels/math, which are inlined later.
 IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
-                          const std::vector<IrValue*>& operands,
-                          const std::vector<DType>& dtypes);
+                      const std::vector<IrValue*>& operands, const std::vector<DType>& dtypes);
 
 /// a op b for the accumulators of a reduction: add, mul, max or min with NaN winning.
 IrValue* emit_combine(llvm::IRBuilder<>& builder, Op reduction, DType dtype, IrValue* a,
-                          IrValue* b);
+                      IrValue* b);
 
 /// The accumulator's start in registers.
 IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype);
@@ -28,6 +27,6 @@ IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype);
 /// Evaluates `element(lane)` for each lane in a loop and collects the results: for functions that
 /// exist for one element only.
 IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
-                            const std::function<IrValue*(IrValue* lane)>& element);
+                        const std::function<IrValue*(IrValue* lane)>& element);
 
 }  // namespace sgtc

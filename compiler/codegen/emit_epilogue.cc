@@ -48,8 +48,7 @@ void store_all(NestEmitter& emitter, const LoopNest& nest) {
 
 void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
   llvm::Function* function = define_function(module);
-  llvm::IRBuilder<> builder(
-      llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", function));
   const LoopNest& nest = spec.nest;
   NestEmitter emitter(builder, spec, {function->getArg(0), nullptr});
   LanePosition& position = emitter.position;

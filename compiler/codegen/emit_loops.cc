@@ -4,12 +4,12 @@
 // strided and gathered operands, rows of softmax, columns of a bias gradient; and its bits may not
 // depend on how it was vectorised.
 //
-// Scalar loops and LLVM's vectoriser are the obvious choice. They lose here: without reassociation a
-// float reduction is not vectorised at all, calls of the math library are not known to it, remainder
-// loops run scalar code that rounds differently from the vector math, and compile time doubles. So
-// every value is 16 lanes from the start, whatever the target's registers: LLVM splits them into
-// two or four. The order of a reduction is part of its meaning (loop_nest.h), so it is written
-// out. A remainder is the same body once more under a constant mask.
+// Scalar loops and LLVM's vectoriser are the obvious choice. They lose here: without reassociation
+// a float reduction is not vectorised at all, calls of the math library are not known to it,
+// remainder loops run scalar code that rounds differently from the vector math, and compile time
+// doubles. So every value is 16 lanes from the start, whatever the target's registers: LLVM splits
+// them into two or four. The order of a reduction is part of its meaning (loop_nest.h), so it is
+// written out. A remainder is the same body once more under a constant mask.
 //
 // One function runs blocks [begin, end). A block is a range of rows by a range of the vector axis
 // (BlockGrid). Inside, by the order of the nest's reductions:
@@ -22,14 +22,14 @@
 // proving that stores and loads do not overlap.
 #include "codegen/emit_loops.h"
 
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include <llvm/IR/Constants.h>
-#include <llvm/IR/IRBuilder.h>
 
 #include "codegen/control_flow.h"
 #include "codegen/emit_compute.h"
@@ -38,14 +38,12 @@
 namespace sgtc {
 namespace {
 
-
 llvm::Function* declare_kernel(llvm::Module& module, const std::string& symbol) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                        {llvm::PointerType::get(context, 0), i64, i64, i64}, false);
-  auto* function =
-      llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   constexpr std::array names = {"arguments", "begin", "end", "micro_batch"};
   for (unsigned i = 0; i < names.size(); ++i) function->getArg(i)->setName(names[i]);
@@ -90,12 +88,10 @@ class LoopKernel {
   }
 
   void emit_block(IrValue* block) {
-    IrValue* row_block = grid_.column_blocks == 1
-                           ? block
-                           : builder_.CreateUDiv(block, i64(grid_.column_blocks));
-    IrValue* column_block = grid_.column_blocks == 1
-                              ? i64(0)
-                              : builder_.CreateURem(block, i64(grid_.column_blocks));
+    IrValue* row_block =
+        grid_.column_blocks == 1 ? block : builder_.CreateUDiv(block, i64(grid_.column_blocks));
+    IrValue* column_block =
+        grid_.column_blocks == 1 ? i64(0) : builder_.CreateURem(block, i64(grid_.column_blocks));
     IrValue* first = builder_.CreateMul(row_block, i64(grid_.rows_per_block));
     IrValue* last = builder_.CreateAdd(first, i64(grid_.rows_per_block));
     if (grid_.rows % grid_.rows_per_block != 0) last = smaller(last, i64(grid_.rows));
@@ -114,8 +110,8 @@ class LoopKernel {
     IrValue* begin = builder_.CreateMul(column_block, i64(grid_.columns_per_block));
     if (nest_.order == ReductionOrder::kNone) {
       emit_row_values(0);
-      IrValue* end = smaller(builder_.CreateAdd(begin, i64(grid_.columns_per_block)),
-                           i64(grid_.columns));
+      IrValue* end =
+          smaller(builder_.CreateAdd(begin, i64(grid_.columns_per_block)), i64(grid_.columns));
       emit_vectors(begin, end, [&] { emit_body(0, {}); });
     } else if (nest_.order == ReductionOrder::kLanes) {
       emit_sweeps(1);

@@ -1,18 +1,16 @@
 #include "codegen/lanes.h"
 
-#include <array>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+
+#include <array>
 
 namespace sgtc {
 namespace {
 
 unsigned bits_of(DType dtype) { return static_cast<unsigned>(size_of(dtype)) * 8; }
 
-bool is_narrow_float(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
+bool is_narrow_float(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 }  // namespace
 
@@ -22,10 +20,14 @@ llvm::FixedVectorType* Lanes::vector(llvm::Type* element) const {
 
 llvm::Type* Lanes::memory_type(DType dtype) const {
   switch (dtype) {
-    case DType::kFloat16: return builder_.getHalfTy();
-    case DType::kFloat32: return builder_.getFloatTy();
-    case DType::kFloat64: return builder_.getDoubleTy();
-    default: return builder_.getIntNTy(bits_of(dtype));
+    case DType::kFloat16:
+      return builder_.getHalfTy();
+    case DType::kFloat32:
+      return builder_.getFloatTy();
+    case DType::kFloat64:
+      return builder_.getDoubleTy();
+    default:
+      return builder_.getIntNTy(bits_of(dtype));
   }
 }
 
@@ -39,9 +41,7 @@ llvm::FixedVectorType* Lanes::type(DType dtype) const {
   return memory_vector(dtype);
 }
 
-IrValue* Lanes::splat(IrValue* scalar) const {
-  return builder_.CreateVectorSplat(kLanes, scalar);
-}
+IrValue* Lanes::splat(IrValue* scalar) const { return builder_.CreateVectorSplat(kLanes, scalar); }
 
 IrValue* Lanes::numbers() const {
   std::array<uint64_t, kLanes> numbers;
@@ -68,24 +68,29 @@ IrValue* Lanes::from_memory(IrValue* value, DType dtype) const {
   switch (dtype) {
     case DType::kBool:
       return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
-    case DType::kFloat16: return builder_.CreateFPExt(value, type(dtype));
+    case DType::kFloat16:
+      return builder_.CreateFPExt(value, type(dtype));
     case DType::kBFloat16: {
       IrValue* wide = builder_.CreateZExt(value, vector(builder_.getInt32Ty()));
       return builder_.CreateBitCast(builder_.CreateShl(wide, 16), type(dtype));
     }
-    default: return value;
+    default:
+      return value;
   }
 }
 
 IrValue* Lanes::to_memory(IrValue* value, DType dtype) const {
   switch (dtype) {
-    case DType::kBool: return builder_.CreateZExt(value, memory_vector(dtype));
-    case DType::kFloat16: return builder_.CreateFPTrunc(value, memory_vector(dtype));
+    case DType::kBool:
+      return builder_.CreateZExt(value, memory_vector(dtype));
+    case DType::kFloat16:
+      return builder_.CreateFPTrunc(value, memory_vector(dtype));
     case DType::kBFloat16: {
       IrValue* bits = builder_.CreateBitCast(value, vector(builder_.getInt32Ty()));
       return builder_.CreateTrunc(builder_.CreateLShr(bits, 16), memory_vector(dtype));
     }
-    default: return value;
+    default:
+      return value;
   }
 }
 
@@ -134,8 +139,7 @@ IrValue* Lanes::convert(IrValue* value, DType from, DType to) const {
 
 IrValue* Lanes::to_bool(IrValue* value, DType from) const {
   IrValue* none = llvm::Constant::getNullValue(value->getType());
-  return is_float(from) ? builder_.CreateFCmpUNE(value, none)
-                        : builder_.CreateICmpNE(value, none);
+  return is_float(from) ? builder_.CreateFCmpUNE(value, none) : builder_.CreateICmpNE(value, none);
 }
 
 IrValue* Lanes::to_integer(IrValue* value, DType from, DType to) const {

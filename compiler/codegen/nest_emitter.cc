@@ -1,18 +1,17 @@
 #include "codegen/nest_emitter.h"
 
-#include <algorithm>
-#include <string>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <string>
 
 #include "codegen/control_flow.h"
 #include "codegen/emit_compute.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
-
 
 NestEmitter::NestEmitter(llvm::IRBuilder<>& builder, const KernelSpec& spec,
                          KernelParameters parameters)
@@ -51,8 +50,8 @@ void NestEmitter::find_lane_dependences() {
     for (ExpressionId operand : expression.operands) {
       varies = varies || varies_[static_cast<size_t>(operand)];
     }
-    bool joins_lanes = expression.kind == Expression::Kind::kReduce &&
-                       nest_.order == ReductionOrder::kLanes;
+    bool joins_lanes =
+        expression.kind == Expression::Kind::kReduce && nest_.order == ReductionOrder::kLanes;
     varies_.push_back(varies && !joins_lanes);
   }
 }
@@ -149,7 +148,7 @@ IrValue* NestEmitter::guard_mask(const std::vector<Guard>& guards) {
     IrValue* at = uniform ? index.base : per_lane(index);
     auto bound = [&](int64_t n) { return uniform ? i64(n) : lanes_.splat(i64(n)); };
     IrValue* holds = builder_.CreateAnd(builder_.CreateICmpSGE(at, bound(guard.low)),
-                                      builder_.CreateICmpSLT(at, bound(guard.high)));
+                                        builder_.CreateICmpSLT(at, bound(guard.high)));
     mask = both(mask, uniform ? lanes_.splat(holds) : holds);
   }
   return mask;
@@ -199,20 +198,26 @@ void NestEmitter::evaluate(Level level, int32_t depth) {
 IrValue* NestEmitter::emit(ExpressionId id) {
   const Expression& expression = nest_.expressions[static_cast<size_t>(id)];
   switch (expression.kind) {
-    case Expression::Kind::kLoad: return load(expression);
+    case Expression::Kind::kLoad:
+      return load(expression);
     case Expression::Kind::kConstant:
       return lanes_.constant(expression.dtype, expression.real, expression.integer);
     case Expression::Kind::kIndex:
       return lanes_.convert(per_lane(lane_index(expression.index)), DType::kInt64,
                             expression.dtype);
-    case Expression::Kind::kCompute: return compute(expression);
+    case Expression::Kind::kCompute:
+      return compute(expression);
     case Expression::Kind::kSelect:
       return builder_.CreateSelect(guard_mask(expression.guards), value(expression.operands[0]),
                                    value(expression.operands[1]));
-    case Expression::Kind::kChecked: return checked(expression);
-    case Expression::Kind::kRandom: return random(expression);
-    case Expression::Kind::kGiven: return lanes_.round(given, expression.dtype);
-    case Expression::Kind::kReduce: break;
+    case Expression::Kind::kChecked:
+      return checked(expression);
+    case Expression::Kind::kRandom:
+      return random(expression);
+    case Expression::Kind::kGiven:
+      return lanes_.round(given, expression.dtype);
+    case Expression::Kind::kReduce:
+      break;
   }
   internal_error(__FILE__, __LINE__, "a reduction is used before its sweep");
 }
@@ -247,7 +252,7 @@ IrValue* NestEmitter::load_uniform(const Expression& expression, IrValue* index,
     index = builder_.CreateSelect(holds, index, i64(0));
   }
   IrValue* element = builder_.CreateLoad(lanes_.memory_type(expression.dtype),
-                                       address(expression.argument, expression.dtype, index));
+                                         address(expression.argument, expression.dtype, index));
   IrValue* lanes = lanes_.from_memory(lanes_.splat(element), expression.dtype);
   if (guard == nullptr) return lanes;
   return builder_.CreateSelect(guard, lanes, lanes_.zero(expression.dtype));
@@ -257,23 +262,23 @@ IrValue* NestEmitter::load_vector(const Expression& expression, IrValue* index, 
   llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* from = address(expression.argument, expression.dtype, index);
   llvm::Align align(static_cast<uint64_t>(size_of(expression.dtype)));
-  IrValue* loaded = guard == nullptr
-                      ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
-                      : builder_.CreateMaskedLoad(type, from, align, guard,
-                                                  llvm::Constant::getNullValue(type));
+  IrValue* loaded =
+      guard == nullptr
+          ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
+          : builder_.CreateMaskedLoad(type, from, align, guard, llvm::Constant::getNullValue(type));
   return lanes_.from_memory(loaded, expression.dtype);
 }
 
 // Lanes out of range read element 0, so that no branch is needed.
 IrValue* NestEmitter::load_scattered(const Expression& expression, const LaneIndex& index,
-                                   IrValue* guard) {
+                                     IrValue* guard) {
   IrValue* at = per_lane(index);
   if (guard != nullptr) at = builder_.CreateSelect(guard, at, lanes_.zero(DType::kInt64));
   llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* loaded = llvm::PoisonValue::get(type);
   for (uint64_t lane = 0; lane < kLanes; ++lane) {
-    IrValue* from = address(expression.argument, expression.dtype,
-                          builder_.CreateExtractElement(at, lane));
+    IrValue* from =
+        address(expression.argument, expression.dtype, builder_.CreateExtractElement(at, lane));
     IrValue* element = builder_.CreateLoad(lanes_.memory_type(expression.dtype), from);
     loaded = builder_.CreateInsertElement(loaded, element, lane);
   }
@@ -291,7 +296,7 @@ IrValue* NestEmitter::checked(const Expression& expression) {
   IrValue* zero = lanes_.zero(DType::kInt64);
   IrValue* extent = lanes_.splat(i64(expression.integer));
   IrValue* index = builder_.CreateSelect(builder_.CreateICmpSLT(raw, zero),
-                                       builder_.CreateAdd(raw, extent), raw);
+                                         builder_.CreateAdd(raw, extent), raw);
   // One unsigned comparison finds both ends.
   IrValue* outside = builder_.CreateICmpUGE(index, extent);
   IrValue* counts = both(guard_mask(expression.guards), position.mask);
@@ -332,12 +337,11 @@ IrValue* NestEmitter::random(const Expression& expression) {
   };
   llvm::Type* type = lanes_.type(DType::kFloat32);
   std::vector<llvm::Type*> parameters(5, builder_.getInt64Ty());
-  llvm::FunctionCallee function =
-      builder_.GetInsertBlock()->getModule()->getOrInsertFunction(
-          "sgtc_" + std::string(name_of(expression.op)) + "_v16f32",
-          llvm::FunctionType::get(type, parameters, false));
+  llvm::FunctionCallee function = builder_.GetInsertBlock()->getModule()->getOrInsertFunction(
+      "sgtc_" + std::string(name_of(expression.op)) + "_v16f32",
+      llvm::FunctionType::get(type, parameters, false));
   std::vector<IrValue*> arguments = {scalar(0), scalar(1), i64(expression.integer), micro_batch_,
-                                   nullptr};
+                                     nullptr};
   LaneIndex index = lane_index(expression.index);
   if (index.stride == 1 && index.offsets == nullptr) {
     arguments[4] = index.base;

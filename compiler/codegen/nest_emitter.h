@@ -1,9 +1,9 @@
 // LLVM IR of the expressions and stores of a loop nest at one position of its loops.
 #pragma once
 
-#include <vector>
-
 #include <llvm/IR/IRBuilder.h>
+
+#include <vector>
 
 #include "codegen/lanes.h"
 #include "passes/kernel.h"
@@ -27,7 +27,8 @@ struct KernelParameters {
 
 class NestEmitter {
  public:
-  /// `spec` must outlive the emitter. Loads the pointers of all arguments at the builder's position.
+  /// `spec` must outlive the emitter. Loads the pointers of all arguments at the builder's
+  /// position.
   NestEmitter(llvm::IRBuilder<>& builder, const KernelSpec& spec, KernelParameters parameters);
 
   LanePosition position;
@@ -59,8 +60,7 @@ class NestEmitter {
   IrValue* load(const Expression& expression);
   IrValue* load_uniform(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_vector(const Expression& expression, IrValue* index, IrValue* guard);
-  IrValue* load_scattered(const Expression& expression, const LaneIndex& index,
-                              IrValue* guard);
+  IrValue* load_scattered(const Expression& expression, const LaneIndex& index, IrValue* guard);
   IrValue* compute(const Expression& expression);
   IrValue* checked(const Expression& expression);
   void report(IrValue* bad, IrValue* index, int64_t extent);
@@ -88,7 +88,7 @@ class NestEmitter {
   IrValue* micro_batch_;
   std::vector<IrValue*> pointers_;  // per argument of the spec
   std::vector<IrValue*> values_;    // per expression
-  std::vector<bool> varies_;            // per expression: may differ between lanes
+  std::vector<bool> varies_;        // per expression: may differ between lanes
 };
 
 }  // namespace sgtc

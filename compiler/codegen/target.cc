@@ -1,11 +1,11 @@
 #include "codegen/target.h"
 
-#include <algorithm>
-#include <mutex>
-
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
+
+#include <algorithm>
+#include <mutex>
 
 #include "support/diagnostics.h"
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
-const std::vector<std::string> kLevel3 = {"avx",  "avx2", "bmi",   "bmi2",  "f16c",
-                                          "fma",  "lzcnt", "movbe", "popcnt"};
+const std::vector<std::string> kLevel3 = {"avx", "avx2",  "bmi",   "bmi2",  "f16c",
+                                          "fma", "lzcnt", "movbe", "popcnt"};
 const std::vector<std::string> kLevel4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq",
                                           "avx512vl"};
 

@@ -1,19 +1,19 @@
 // The machine that code is generated for.
 #pragma once
 
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <llvm/IR/Module.h>
-#include <llvm/Target/TargetMachine.h>
 
 namespace sgtc {
 
 /// A level of the x86-64 instruction set.
 struct Target {
-  std::string cpu;       // x86-64-v3, x86-64-v4, or the name LLVM gives this machine's CPU
-  std::string features;  // "+avx2,-avx512f…" beyond the CPU's own; only for "native"
+  std::string cpu;            // x86-64-v3, x86-64-v4, or the name LLVM gives this machine's CPU
+  std::string features;       // "+avx2,-avx512f…" beyond the CPU's own; only for "native"
   bool wide_vectors = false;  // 32 vector registers of 512 bits
 };
 

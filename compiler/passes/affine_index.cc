@@ -18,10 +18,9 @@ void AffineIndex::add(const AffineIndex& other, int64_t factor) {
 
 void AffineIndex::add_computed(ExpressionId expression, int64_t extent, int64_t coefficient) {
   if (coefficient == 0) return;
-  auto at = std::lower_bound(computed.begin(), computed.end(), expression,
-                             [](const Computed& term, ExpressionId id) {
-                               return term.expression < id;
-                             });
+  auto at =
+      std::lower_bound(computed.begin(), computed.end(), expression,
+                       [](const Computed& term, ExpressionId id) { return term.expression < id; });
   if (at == computed.end() || at->expression != expression) {
     computed.insert(at, Computed{expression, extent, coefficient});
     return;
@@ -77,8 +76,7 @@ class Division {
     } else if (coefficient > 0 && coefficient * (extent - 1) < size_) {
       remainder.coefficients[atom] = coefficient;
       largest_ += coefficient * (extent - 1);
-    } else if (coefficient > 0 && size_ % coefficient == 0 &&
-               extent % (size_ / coefficient) == 0) {
+    } else if (coefficient > 0 && size_ % coefficient == 0 && extent % (size_ / coefficient) == 0) {
       if (!split) split = AtomSplit{atom, size_ / coefficient};
     } else {
       possible = false;

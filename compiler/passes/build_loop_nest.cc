@@ -85,14 +85,16 @@ bool is_loop_op(Op op) {
     case OpKind::kElementwise:
     case OpKind::kMovement:
     case OpKind::kRandom:
-    case OpKind::kMicroBatch: return true;
+    case OpKind::kMicroBatch:
+      return true;
     case OpKind::kIndexing:
       return op == Op::kGather || op == Op::kGatherElements || op == Op::kGatherNd ||
              op == Op::kPick;
     case OpKind::kReduction:
       return op == Op::kReduceSum || op == Op::kReduceMax || op == Op::kReduceMin ||
              op == Op::kReduceProd;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -116,9 +118,8 @@ bool may_share_bytes(const LoopNest& nest, int32_t read, const Store& store) {
 }
 
 std::optional<LoopNest> build_loop_nest(const Graph& graph, const NestRequest& request) {
-  bool has_elements = std::any_of(request.outputs.begin(), request.outputs.end(), [&](ValueId id) {
-    return element_count(graph.shape(id)) != 0;
-  });
+  bool has_elements = std::any_of(request.outputs.begin(), request.outputs.end(),
+                                  [&](ValueId id) { return element_count(graph.shape(id)) != 0; });
   if (!has_elements) return empty_nest(graph, request);
   NestDomain domain = choose_domain(graph, request);
   std::vector<DomainAtom> atoms = first_atoms(domain);

@@ -10,8 +10,8 @@ namespace sgtc {
 
 /// Nodes that are to become one nest.
 struct NestRequest {
-  std::vector<NodeId> nodes;      // in execution order, loop operators only
-  std::vector<ValueId> outputs;   // values that the nest must store
+  std::vector<NodeId> nodes;     // in execution order, loop operators only
+  std::vector<ValueId> outputs;  // values that the nest must store
   /// The value that an anchor hands to its epilogue; kNone for a kernel of its own. It is a result
   /// of no node in `nodes` and may be among `outputs`.
   ValueId given = kNone;

@@ -79,8 +79,8 @@ void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
   }
   for (ValueId result : anchor.results) {
     spec.result_types.push_back(graph.type(result));
-    spec.result_arguments.push_back(
-        has_tile ? argument_of(spec, result) : ensure_argument(spec, result, AccessMode::kWrite));
+    spec.result_arguments.push_back(has_tile ? argument_of(spec, result)
+                                             : ensure_argument(spec, result, AccessMode::kWrite));
   }
 }
 
@@ -90,8 +90,7 @@ void set_status(const Graph& graph, const Group& group, int64_t first_checked, K
     auto at = std::lower_bound(checked.begin(), checked.end(), node);
     if (at == checked.end() || *at != node) continue;
     spec.checked_node = 1 + first_checked + (at - checked.begin());
-    spec.arguments.push_back(
-        {KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, kNone});
+    spec.arguments.push_back({KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, kNone});
   }
 }
 
@@ -130,8 +129,8 @@ std::string code_text(const KernelSpec& spec) {
 void collect_sources(const Graph& graph, const Group& group, KernelSpec& spec) {
   for (NodeId node : group.nodes) {
     for (const std::string& source : graph.node(node).sources) {
-      bool known = std::find(spec.sources.begin(), spec.sources.end(), source) !=
-                   spec.sources.end();
+      bool known =
+          std::find(spec.sources.begin(), spec.sources.end(), source) != spec.sources.end();
       if (!known) spec.sources.push_back(source);
     }
   }

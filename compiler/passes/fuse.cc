@@ -2,14 +2,15 @@
 //
 // The problem: memory traffic and launches dominate everything but contractions, so neighbours
 // should share loops; but a merged loop must exist (one domain, one reduction order), must not make
-// the groups depend on each other in a circle, and must not cost more than it saves, for instance by
-// computing an expensive value once per element of a larger domain.
+// the groups depend on each other in a circle, and must not cost more than it saves, for instance
+// by computing an expensive value once per element of a larger domain.
 //
-// Two known approaches: pattern lists (predictable, and blind to everything not foreseen) and global
-// search over partitions (optimal for the model, slow, and the model is rough). Here: greedy merging
-// where legality is not a set of rules about operators but the question "does the LoopNest of both
-// build?", and profit is "does the merged nest cost at most as much as the two?" under one simple
-// price model (nest_cost.h). Three rounds, each in execution order, so the result is deterministic:
+// Two known approaches: pattern lists (predictable, and blind to everything not foreseen) and
+// global search over partitions (optimal for the model, slow, and the model is rough). Here: greedy
+// merging where legality is not a set of rules about operators but the question "does the LoopNest
+// of both build?", and profit is "does the merged nest cost at most as much as the two?" under one
+// simple price model (nest_cost.h). Three rounds, each in execution order, so the result is
+// deterministic:
 //   1. Anchors take elementwise consumers as their epilogue: the result is still in registers.
 //      First, since a contraction's result is the most expensive one to write and read again.
 //   2. Loops take their producers.
@@ -156,9 +157,12 @@ class Fuser {
 
 std::string_view name_of(Group::Kind kind) {
   switch (kind) {
-    case Group::Kind::kLoop: return "loop";
-    case Group::Kind::kAnchor: return "anchor";
-    case Group::Kind::kView: return "view";
+    case Group::Kind::kLoop:
+      return "loop";
+    case Group::Kind::kAnchor:
+      return "anchor";
+    case Group::Kind::kView:
+      return "view";
   }
   return "";
 }

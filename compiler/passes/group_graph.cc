@@ -159,9 +159,9 @@ Group GroupGraph::merged(GroupId a, GroupId b) const {
              std::back_inserter(group.nodes));
   set_interface(group);
   bool views = first.kind == Group::Kind::kView && second.kind == Group::Kind::kView;
-  group.kind = group.anchor != kNone                    ? Group::Kind::kAnchor
+  group.kind = group.anchor != kNone               ? Group::Kind::kAnchor
                : views && group.inputs.size() == 1 ? Group::Kind::kView
-                                                        : Group::Kind::kLoop;
+                                                   : Group::Kind::kLoop;
   return group;
 }
 

@@ -160,16 +160,28 @@ void append_expression(std::ostream& out, const LoopNest& nest, const Expression
       out << "constant " << std::hexfloat << expression.real << std::defaultfloat << " "
           << expression.integer;
       break;
-    case Kind::kIndex: out << "index " << to_string(expression.index); break;
-    case Kind::kCompute: out << name_of(expression.op); break;
-    case Kind::kSelect: out << "select"; break;
-    case Kind::kChecked: out << "checked " << expression.integer; break;
+    case Kind::kIndex:
+      out << "index " << to_string(expression.index);
+      break;
+    case Kind::kCompute:
+      out << name_of(expression.op);
+      break;
+    case Kind::kSelect:
+      out << "select";
+      break;
+    case Kind::kChecked:
+      out << "checked " << expression.integer;
+      break;
     case Kind::kRandom:
       out << name_of(expression.op) << " stream " << expression.integer << " at "
           << to_string(expression.index);
       break;
-    case Kind::kReduce: out << name_of(expression.op); break;
-    case Kind::kGiven: out << "given"; break;
+    case Kind::kReduce:
+      out << name_of(expression.op);
+      break;
+    case Kind::kGiven:
+      out << "given";
+      break;
   }
   if (expression.kind == Kind::kCompute && expression.integer != 0) {
     out << " flags " << expression.integer;
@@ -226,9 +238,8 @@ BlockGrid block_grid(const LoopNest& nest) {
   grid.rows_per_block = std::min(grid.rows_per_block, std::max<int64_t>(1, grid.rows));
   auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
   grid.row_blocks = parts(grid.rows, grid.rows_per_block);
-  grid.column_blocks = nest.order == ReductionOrder::kLanes
-                           ? 1
-                           : parts(grid.columns, grid.columns_per_block);
+  grid.column_blocks =
+      nest.order == ReductionOrder::kLanes ? 1 : parts(grid.columns, grid.columns_per_block);
   return grid;
 }
 

@@ -107,19 +107,19 @@ struct LoopNest {
   std::vector<Expression> expressions;  // operands first
   std::vector<Store> stores;
   std::vector<NestArgument> arguments;
-  int32_t vector_begin = 0;             // atoms from here on are the vector axis
+  int32_t vector_begin = 0;  // atoms from here on are the vector axis
   /// Epilogues only: atoms [0, row_begin) are the anchor's batch, [row_begin, vector_begin) its
   /// rows, the rest its columns.
   int32_t row_begin = 0;
-  int32_t sweeps = 0;                   // loops over the reduced atoms, or 1 without any
+  int32_t sweeps = 0;  // loops over the reduced atoms, or 1 without any
   bool empty() const { return stores.empty(); }
 };
 
 /// How a nest is cut into blocks: a grid of row ranges by ranges of the vector axis. Depends on
 /// shapes alone. Reductions of order kLanes never cut the vector axis.
 struct BlockGrid {
-  int64_t rows = 1;              // product of the parallel atoms outside of the vector axis
-  int64_t columns = 1;           // extent of the vector axis
+  int64_t rows = 1;     // product of the parallel atoms outside of the vector axis
+  int64_t columns = 1;  // extent of the vector axis
   int64_t rows_per_block = 1;
   int64_t columns_per_block = 1;
   int64_t row_blocks = 1;

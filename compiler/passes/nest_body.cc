@@ -27,13 +27,11 @@ void append_key(const std::vector<Guard>& guards, std::vector<int64_t>& key) {
 namespace {
 
 std::vector<int64_t> key_of(const Expression& expression) {
-  std::vector<int64_t> key = {static_cast<int64_t>(expression.kind),
-                              static_cast<int64_t>(expression.op),
-                              static_cast<int64_t>(expression.dtype),
-                              expression.argument,
-                              std::bit_cast<int64_t>(expression.real),
-                              expression.integer,
-                              static_cast<int64_t>(expression.operands.size())};
+  std::vector<int64_t> key = {
+      static_cast<int64_t>(expression.kind),           static_cast<int64_t>(expression.op),
+      static_cast<int64_t>(expression.dtype),          expression.argument,
+      std::bit_cast<int64_t>(expression.real),         expression.integer,
+      static_cast<int64_t>(expression.operands.size())};
   key.insert(key.end(), expression.operands.begin(), expression.operands.end());
   append_key(expression.index, key);
   append_key(expression.guards, key);

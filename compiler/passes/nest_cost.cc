@@ -17,7 +17,8 @@ double compute_cycles(Op op) {
     case Op::kSin:
     case Op::kCos:
     case Op::kTanh:
-    case Op::kSigmoid: return 25;
+    case Op::kSigmoid:
+      return 25;
     case Op::kTan:
     case Op::kAsin:
     case Op::kAcos:
@@ -28,15 +29,19 @@ double compute_cycles(Op op) {
     case Op::kAcosh:
     case Op::kAtanh:
     case Op::kErf:
-    case Op::kSoftplus: return 40;
+    case Op::kSoftplus:
+      return 40;
     case Op::kPow:
     case Op::kFmod:
-    case Op::kMod: return 80;
+    case Op::kMod:
+      return 80;
     case Op::kDiv:
     case Op::kSqrt:
     case Op::kRsqrt:
-    case Op::kReciprocal: return 10;
-    default: return 2;
+    case Op::kReciprocal:
+      return 10;
+    default:
+      return 2;
   }
 }
 
@@ -59,9 +64,12 @@ double access_cycles(const LoopNest& nest, const AffineIndex& index, DType dtype
   double bytes = static_cast<double>(kLanes * size_of(dtype));
   double traffic = bytes * (cached ? kCyclesPerCacheByte : kCyclesPerMemoryByte);
   switch (access_of(nest, index)) {
-    case Access::kPlain: return traffic;
-    case Access::kBroadcast: return 2;
-    case Access::kScattered: return traffic + kCyclesPerLane * kLanes;
+    case Access::kPlain:
+      return traffic;
+    case Access::kBroadcast:
+      return 2;
+    case Access::kScattered:
+      return traffic + kCyclesPerLane * kLanes;
   }
   return traffic;
 }
@@ -70,12 +78,17 @@ double expression_cycles(const LoopNest& nest, const Expression& expression, boo
   switch (expression.kind) {
     case Expression::Kind::kLoad:
       return access_cycles(nest, expression.index, expression.dtype, cached);
-    case Expression::Kind::kCompute: return compute_cycles(expression.op);
-    case Expression::Kind::kRandom: return 80;
-    case Expression::Kind::kReduce: return 12;
+    case Expression::Kind::kCompute:
+      return compute_cycles(expression.op);
+    case Expression::Kind::kRandom:
+      return 80;
+    case Expression::Kind::kReduce:
+      return 12;
     case Expression::Kind::kConstant:
-    case Expression::Kind::kGiven: return 0;
-    default: return 2;
+    case Expression::Kind::kGiven:
+      return 0;
+    default:
+      return 2;
   }
 }
 
@@ -118,9 +131,8 @@ double estimate_cycles(const LoopNest& nest) {
     cycles += times * expression_cycles(nest, expression, false);
   }
   for (const Store& store : nest.stores) {
-    bool is_row =
-        nest.expressions[static_cast<size_t>(store.value)].level != Level::kElement &&
-        nest.order != ReductionOrder::kNone;
+    bool is_row = nest.expressions[static_cast<size_t>(store.value)].level != Level::kElement &&
+                  nest.order != ReductionOrder::kNone;
     cycles += (is_row ? row_vectors : element_vectors) * store_cycles(nest, store);
   }
   return cycles;

@@ -12,7 +12,7 @@ struct NestDomain {
   Shape dimensions;
   std::vector<bool> reduced;  // per dimension
   ReductionOrder order = ReductionOrder::kNone;
-  int64_t lane_extent = 1;    // kLanes: elements of the reduced suffix
+  int64_t lane_extent = 1;  // kLanes: elements of the reduced suffix
 };
 
 /// The order in which a reduction of an operand of `shape` over `axes` must add up, and the extent

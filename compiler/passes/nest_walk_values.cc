@@ -1,8 +1,8 @@
 // What the walk finds: the expression of each operator, given the element that is wanted.
-#include "passes/nest_walk.h"
-
 #include <algorithm>
 #include <limits>
+
+#include "passes/nest_walk.h"
 
 namespace sgtc {
 namespace {
@@ -56,12 +56,18 @@ ExpressionId NestWalk::compute(const Node& node, ValueId id, const ElementMap& m
                                const Guards& guards) {
   if (element_count(graph_.shape(id)) == 0) return body_.constant(graph_.dtype(id), 0, 0);
   switch (info(node.op).kind) {
-    case OpKind::kElementwise: return elementwise(node, map, guards);
-    case OpKind::kMovement: return movement(node, map, guards);
-    case OpKind::kIndexing: return indexing(node, map, guards);
-    case OpKind::kReduction: return reduce(node, map, guards);
-    case OpKind::kRandom: return random(node, map);
-    default: break;
+    case OpKind::kElementwise:
+      return elementwise(node, map, guards);
+    case OpKind::kMovement:
+      return movement(node, map, guards);
+    case OpKind::kIndexing:
+      return indexing(node, map, guards);
+    case OpKind::kReduction:
+      return reduce(node, map, guards);
+    case OpKind::kRandom:
+      return random(node, map);
+    default:
+      break;
   }
   return node.op == Op::kAccumulate ? elementwise(node, map, guards) : kNone;
 }
@@ -98,12 +104,18 @@ ExpressionId NestWalk::elementwise(const Node& node, const ElementMap& map, cons
 
 ExpressionId NestWalk::movement(const Node& node, const ElementMap& map, const Guards& guards) {
   switch (node.op) {
-    case Op::kReshape: return reshape(node, map, guards);
-    case Op::kBroadcast: return broadcast_value(node.operands[0], map, guards);
-    case Op::kPad: return pad(node, map, guards);
-    case Op::kConcat: return concat(node, map, guards);
-    case Op::kIota: return iota(node, map);
-    default: break;
+    case Op::kReshape:
+      return reshape(node, map, guards);
+    case Op::kBroadcast:
+      return broadcast_value(node.operands[0], map, guards);
+    case Op::kPad:
+      return pad(node, map, guards);
+    case Op::kConcat:
+      return concat(node, map, guards);
+    case Op::kIota:
+      return iota(node, map);
+    default:
+      break;
   }
   ElementMap inner(map.size(), zero());
   if (node.op == Op::kTranspose) {
@@ -167,9 +179,8 @@ ExpressionId NestWalk::concat(const Node& node, const ElementMap& map, const Gua
     inner[axis].constant -= begin;
     ExpressionId part = value(node.operands[i], inner, inner_guards);
     if (part == kNone) return kNone;
-    result = result == kNone
-                 ? part
-                 : select(conditions, part, result, graph_.dtype(node.results[0]));
+    result =
+        result == kNone ? part : select(conditions, part, result, graph_.dtype(node.results[0]));
     end = begin;
   }
   return result;
@@ -274,9 +285,9 @@ ExpressionId NestWalk::reduce(const Node& node, const ElementMap& map, const Gua
   if (order == ReductionOrder::kNone) return value(node.operands[0], map, guards);
   Shape reduced_shape;
   for (int64_t axis : axes) reduced_shape.push_back(shape[static_cast<size_t>(axis)]);
-  bool same_order = order == domain_.order && lane_extent == domain_.lane_extent &&
-                    element_count(reduced_shape) * parallel_extent() ==
-                        element_count(domain_.dimensions);
+  bool same_order =
+      order == domain_.order && lane_extent == domain_.lane_extent &&
+      element_count(reduced_shape) * parallel_extent() == element_count(domain_.dimensions);
   bool row_level = guards.empty() && std::none_of(map.begin(), map.end(), [&](const auto& index) {
                      return uses_reduced(index);
                    });

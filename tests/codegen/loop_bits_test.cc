@@ -5,36 +5,42 @@ using namespace sgtc;
 using namespace sgtc::test;
 
 TEST_CASE("softmax and its gradient have the same bits fused, unfused and split") {
-  check_bits("feed %x: f32[40,77]\nfeed %d: f32[40,77]\n%m = reduce_max(%x) {axes=[1]}\n"
-             "%c = sub(%x, %m)\n%e = exp(%c)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\n"
-             "%p = mul(%y, %d)\n%q = reduce_sum(%p) {axes=[1]}\n%r = sub(%d, %q)\n"
-             "%g = mul(%r, %y)\noutput \"y\" %y\noutput \"g\" %g");
+  check_bits(
+      "feed %x: f32[40,77]\nfeed %d: f32[40,77]\n%m = reduce_max(%x) {axes=[1]}\n"
+      "%c = sub(%x, %m)\n%e = exp(%c)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\n"
+      "%p = mul(%y, %d)\n%q = reduce_sum(%p) {axes=[1]}\n%r = sub(%d, %q)\n"
+      "%g = mul(%r, %y)\noutput \"y\" %y\noutput \"g\" %g");
 }
 
 TEST_CASE("column sums have the same bits fused, unfused and split") {
-  check_bits("feed %x: f32[300,133]\nfeed %d: f32[300,133]\n%p = mul(%x, %d)\n"
-             "%a = reduce_sum(%p) {axes=[0]}\n%b = reduce_sum(%d) {axes=[0]}\n"
-             "output \"a\" %a\noutput \"b\" %b");
+  check_bits(
+      "feed %x: f32[300,133]\nfeed %d: f32[300,133]\n%p = mul(%x, %d)\n"
+      "%a = reduce_sum(%p) {axes=[0]}\n%b = reduce_sum(%d) {axes=[0]}\n"
+      "output \"a\" %a\noutput \"b\" %b");
 }
 
 TEST_CASE("normalisation over channels has the same bits fused, unfused and split") {
-  check_bits("feed %x: f32[4,6,5,7]\nfeed %g: f32[6,1,1]\n%s = reduce_sum(%x) {axes=[0,2,3]}\n"
-             "constant %i: f32[] = [0.007142857]\n%m = mul(%s, %i)\n%c = sub(%x, %m)\n"
-             "%q = mul(%c, %c)\n%v = reduce_sum(%q) {axes=[0,2,3]}\n%r = rsqrt(%v)\n"
-             "%n = mul(%c, %r)\n%y = mul(%n, %g)\noutput \"y\" %y\noutput \"v\" %v");
+  check_bits(
+      "feed %x: f32[4,6,5,7]\nfeed %g: f32[6,1,1]\n%s = reduce_sum(%x) {axes=[0,2,3]}\n"
+      "constant %i: f32[] = [0.007142857]\n%m = mul(%s, %i)\n%c = sub(%x, %m)\n"
+      "%q = mul(%c, %c)\n%v = reduce_sum(%q) {axes=[0,2,3]}\n%r = rsqrt(%v)\n"
+      "%n = mul(%c, %r)\n%y = mul(%n, %g)\noutput \"y\" %y\noutput \"v\" %v");
 }
 
 TEST_CASE("groups of channels are normalised through a reshape") {
-  check_bits("feed %x: f32[2,6,3,5]\nfeed %g: f32[6,1,1]\n%a = reshape(%x) {shape=[2,2,45]}\n"
-             "%e = tanh(%a)\n%s = reduce_sum(%e) {axes=[2]}\n%c = sub(%e, %s)\n"
-             "%b = reshape(%c) {shape=[2,6,3,5]}\n%y = mul(%b, %g)\noutput \"y\" %y");
+  check_bits(
+      "feed %x: f32[2,6,3,5]\nfeed %g: f32[6,1,1]\n%a = reshape(%x) {shape=[2,2,45]}\n"
+      "%e = tanh(%a)\n%s = reduce_sum(%e) {axes=[2]}\n%c = sub(%e, %s)\n"
+      "%b = reshape(%c) {shape=[2,6,3,5]}\n%y = mul(%b, %g)\noutput \"y\" %y");
 }
 
 TEST_CASE("many rows in one block and one row over many blocks") {
-  check_bits("feed %x: f32[5000,8]\n%s = reduce_sum(%x) {axes=[1]}\n%y = div(%x, %s)\n"
-             "output \"y\" %y");
-  check_bits("feed %x: f32[3,40001]\nfeed %b: f32[3,1]\n%y = mul(%x, %b)\n%z = exp(%y)\n"
-             "output \"y\" %y\noutput \"z\" %z");
+  check_bits(
+      "feed %x: f32[5000,8]\n%s = reduce_sum(%x) {axes=[1]}\n%y = div(%x, %s)\n"
+      "output \"y\" %y");
+  check_bits(
+      "feed %x: f32[3,40001]\nfeed %b: f32[3,1]\n%y = mul(%x, %b)\n%z = exp(%y)\n"
+      "output \"y\" %y\noutput \"z\" %z");
 }
 
 TEST_CASE("an optimizer's step in place") {

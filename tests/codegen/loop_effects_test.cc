@@ -1,7 +1,7 @@
 // Checked indices, accumulators, stacked micro-batches, and what is left in the code.
-#include "codegen/run_graph.h"
-
 #include <llvm/IR/Instructions.h>
+
+#include "codegen/run_graph.h"
 
 using namespace sgtc;
 using namespace sgtc::test;
@@ -67,9 +67,10 @@ TEST_CASE("an index out of range is reported with its node and the read stays in
 }
 
 TEST_CASE("lanes beyond the end and padded elements are not checked") {
-  check_text("feed %t: f32[4,20]\nfeed %i: i64[19]\nconstant %z: f32[] = [0]\n"
-             "%g = gather(%t, %i) {axis=1}\n%p = pad(%g, %z) {low=[0,3], high=[1,2]}\n"
-             "%e = neg(%p)\noutput \"e\" %e");
+  check_text(
+      "feed %t: f32[4,20]\nfeed %i: i64[19]\nconstant %z: f32[] = [0]\n"
+      "%g = gather(%t, %i) {axis=1}\n%p = pad(%g, %z) {low=[0,3], high=[1,2]}\n"
+      "%e = neg(%p)\noutput \"e\" %e");
 }
 
 TEST_CASE("gradients accumulate in place over micro-batches") {
@@ -112,15 +113,17 @@ TEST_CASE("no call is left in a loop kernel") {
 }
 
 TEST_CASE("compiled objects refer to nothing outside") {
-  Graph graph = parse_graph("feed %x: f64[30]\n%y = exp(%x)\nfeed %a: i64[30]\n"
-                            "%b = cast(%a) {to=\"f16\"}\n%h = cast(%y) {to=\"bf16\"}\n"
-                            "output \"y\" %y\noutput \"b\" %b\noutput \"h\" %h");
+  Graph graph = parse_graph(
+      "feed %x: f64[30]\n%y = exp(%x)\nfeed %a: i64[30]\n"
+      "%b = cast(%a) {to=\"f16\"}\n%h = cast(%y) {to=\"bf16\"}\n"
+      "output \"y\" %y\noutput \"b\" %b\noutput \"h\" %h");
   CHECK_NOTHROW(GraphRunner(graph));
 }
 
 TEST_CASE("equal kernels are compiled once and the result does not depend on threads") {
-  Graph graph = parse_graph("feed %x: f32[30]\nfeed %y: f32[30]\n%a = exp(%x)\n%b = exp(%y)\n"
-                            "%c = neg(%x)\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c");
+  Graph graph = parse_graph(
+      "feed %x: f32[30]\nfeed %y: f32[30]\n%a = exp(%x)\n%b = exp(%y)\n"
+      "%c = neg(%x)\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c");
   std::vector<KernelSpec> specs;
   for (const Group& group : GroupGraph(graph).ordered()) specs.push_back(form_kernel(graph, group));
   CHECK(specs[0].symbol == specs[1].symbol);
@@ -139,4 +142,31 @@ TEST_CASE("equal kernels are compiled once and the result does not depend on thr
 TEST_CASE("an unknown CPU is refused by name") {
   CHECK_THROWS_WITH(make_target("pentium"),
                     "CPU 'pentium': expected x86-64-v3, x86-64-v4 or native");
+}
+
+TEST_CASE("random numbers are those of the interpreter, in any layout") {
+  const std::string head = "feed %seed: i64[]\nfeed %step: i64[]\nfeed %x: f32[7,33]\n";
+  for (const std::string op : {"random_uniform", "random_normal"}) {
+    check_text(head + "%u = " + op +
+               "(%seed, %step) {shape=[7,33], stream=5}\n%y = mul(%x, %u)\n"
+               "output \"y\" %y");
+    check_text(head + "%u = " + op +
+               "(%seed, %step) {shape=[33,7], stream=5}\n"
+               "%t = transpose(%u) {perm=[1,0]}\n%y = mul(%x, %t)\noutput \"y\" %y");
+  }
+}
+
+TEST_CASE("dropout differs between micro-batches") {
+  Graph graph = parse_graph(
+      "feed %seed: i64[]\nfeed %step: i64[]\nfeed %x: f32[64]\n"
+      "%u = random_uniform(%seed, %step) {shape=[64], stream=5}\nconstant %p: f32[] = [0.5]\n"
+      "%k = less(%u, %p)\nconstant %z: f32[] = [0]\n%y = where(%k, %x, %z)\noutput \"y\" %y");
+  GraphRunner runner(graph);
+  for (ValueId id : graph.feeds) {
+    runner.set(id, Tensor(graph.type(id), std::vector<double>(element_count(graph.shape(id)), 1)));
+  }
+  runner.run(Phase::kForward, Phase::kForward, 0);
+  std::vector<double> first = runner.tensor(graph.outputs[0].value).reals;
+  runner.run(Phase::kForward, Phase::kForward, 1);
+  CHECK(runner.tensor(graph.outputs[0].value).reals != first);
 }

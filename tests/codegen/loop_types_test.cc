@@ -7,13 +7,15 @@ using namespace sgtc::test;
 TEST_CASE("arithmetic in every float type") {
   for (const std::string type : {"f16", "bf16", "f32", "f64"}) {
     const std::string head = "feed %x: " + type + "[3,37]\nfeed %y: " + type + "[37]\n";
-    check_text(head + "%a = add(%x, %y)\n%b = mul(%a, %x)\n%c = div(%b, %y)\n%d = sub(%c, %x)\n"
-                      "%e = max(%d, %y)\n%f = min(%e, %x)\n%g = abs(%f)\n%h = sqrt(%g)\n"
-                      "output \"c\" %c\noutput \"h\" %h",
+    check_text(head +
+                   "%a = add(%x, %y)\n%b = mul(%a, %x)\n%c = div(%b, %y)\n%d = sub(%c, %x)\n"
+                   "%e = max(%d, %y)\n%f = min(%e, %x)\n%g = abs(%f)\n%h = sqrt(%g)\n"
+                   "output \"c\" %c\noutput \"h\" %h",
                {}, 1e-7);
-    check_text(head + "%f = floor(%x)\n%c = ceil(%x)\n%r = round(%x)\n%s = sign(%x)\n%n = neg(%y)\n"
-                      "output \"f\" %f\noutput \"c\" %c\noutput \"r\" %r\noutput \"s\" %s\n"
-                      "output \"n\" %n");
+    check_text(head +
+               "%f = floor(%x)\n%c = ceil(%x)\n%r = round(%x)\n%s = sign(%x)\n%n = neg(%y)\n"
+               "output \"f\" %f\noutput \"c\" %c\noutput \"r\" %r\noutput \"s\" %s\n"
+               "output \"n\" %n");
   }
 }
 
@@ -22,12 +24,13 @@ TEST_CASE("functions in single and double precision") {
     for (const std::string op :
          {"exp", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "erf", "sigmoid",
           "softplus", "rsqrt", "log", "reciprocal"}) {
-      check_text("feed %x: " + type + "[37]\n%a = abs(%x)\n%y = " + op + "(%a)\noutput \"y\" %y", {},
-                 2e-6);
+      check_text("feed %x: " + type + "[37]\n%a = abs(%x)\n%y = " + op + "(%a)\noutput \"y\" %y",
+                 {}, 2e-6);
     }
-    check_text("feed %x: " + type + "[37]\nfeed %y: " + type + "[37]\n%a = abs(%x)\n"
-               "%p = pow(%a, %y)\n%f = fmod(%x, %y)\n%m = mod(%x, %y)\noutput \"p\" %p\n"
-               "output \"f\" %f\noutput \"m\" %m",
+    check_text("feed %x: " + type + "[37]\nfeed %y: " + type +
+                   "[37]\n%a = abs(%x)\n"
+                   "%p = pow(%a, %y)\n%f = fmod(%x, %y)\n%m = mod(%x, %y)\noutput \"p\" %p\n"
+                   "output \"f\" %f\noutput \"m\" %m",
                {}, 2e-6);
   }
 }
@@ -45,9 +48,12 @@ TEST_CASE("integer arithmetic, also by zero") {
 
 TEST_CASE("bits and shifts") {
   for (const std::string type : {"i32", "u8"}) {
-    check_text("feed %x: " + type + "[20]\nfeed %y: " + type + "[20]\n%n = bit_not(%x)\n"
+    check_text("feed %x: " + type + "[20]\nfeed %y: " + type +
+               "[20]\n%n = bit_not(%x)\n"
                "%a = bit_and(%n, %y)\n%o = bit_or(%x, %y)\n%e = bit_xor(%x, %y)\n"
-               "constant %far: " + type + "[] = [40]\n%l = shift_left(%x, %y)\n"
+               "constant %far: " +
+               type +
+               "[] = [40]\n%l = shift_left(%x, %y)\n"
                "%r = shift_right(%n, %y)\n%z = shift_right(%n, %far)\noutput \"a\" %a\n"
                "output \"o\" %o\noutput \"e\" %e\noutput \"l\" %l\noutput \"r\" %r\n"
                "output \"z\" %z");
@@ -55,10 +61,11 @@ TEST_CASE("bits and shifts") {
 }
 
 TEST_CASE("comparisons and logic") {
-  check_text("feed %x: f32[37]\nfeed %y: f32[37]\n%a = less(%x, %y)\n%b = greater_equal(%x, %y)\n"
-             "%c = equal(%a, %b)\n%d = logical_or(%a, %c)\n%e = logical_not(%d)\n"
-             "%f = logical_xor(%e, %b)\n%g = logical_and(%f, %a)\noutput \"c\" %c\n"
-             "output \"f\" %f\noutput \"g\" %g");
+  check_text(
+      "feed %x: f32[37]\nfeed %y: f32[37]\n%a = less(%x, %y)\n%b = greater_equal(%x, %y)\n"
+      "%c = equal(%a, %b)\n%d = logical_or(%a, %c)\n%e = logical_not(%d)\n"
+      "%f = logical_xor(%e, %b)\n%g = logical_and(%f, %a)\noutput \"c\" %c\n"
+      "output \"f\" %f\noutput \"g\" %g");
 }
 
 TEST_CASE("casts between all types") {

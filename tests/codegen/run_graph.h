@@ -1,6 +1,8 @@
 // Runs the kernels of a graph in this process and compares them with the interpreter.
 #pragma once
 
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -8,8 +10,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
 
 #include "codegen/compile.h"
 #include "ir/interpret.h"
@@ -101,12 +101,11 @@ class GraphRunner {
   void load(const std::vector<CompiledKernel>& kernels) {
     jit_ = llvm::cantFail(llvm::orc::LLJITBuilder().create());
     for (const CompiledKernel& kernel : kernels) {
-      llvm::cantFail(jit_->addObjectFile(
-          llvm::MemoryBuffer::getMemBufferCopy(kernel.object, kernel.symbol)));
+      llvm::cantFail(
+          jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(kernel.object, kernel.symbol)));
     }
     for (const CompiledKernel& kernel : kernels) {
-      functions_[kernel.symbol] =
-          llvm::cantFail(jit_->lookup(kernel.symbol)).toPtr<Function>();
+      functions_[kernel.symbol] = llvm::cantFail(jit_->lookup(kernel.symbol)).toPtr<Function>();
     }
   }
 

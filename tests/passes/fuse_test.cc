@@ -16,8 +16,7 @@ std::string fused(const std::string& text) {
 
 TEST_CASE("an elementwise chain is one kernel") {
   CHECK(fused("feed %x: f32[64,64]\nfeed %y: f32[64]\n%a = add(%x, %y)\n%b = tanh(%a)\n"
-              "%c = mul(%b, %x)\noutput \"c\" %c") ==
-        "loop forward: add tanh mul (x, y) -> (c)\n");
+              "%c = mul(%b, %x)\noutput \"c\" %c") == "loop forward: add tanh mul (x, y) -> (c)\n");
 }
 
 TEST_CASE("softmax with its gradient's operands is one kernel") {
@@ -85,8 +84,7 @@ TEST_CASE("an expensive value is not computed once per element of a larger domai
 TEST_CASE("loops that read the same tensor merge") {
   CHECK(fused("feed %x: f32[640,640]\nfeed %d: f32[640,640]\n%p = mul(%x, %d)\n"
               "%a = reduce_sum(%p) {axes=[0]}\n%b = reduce_sum(%d) {axes=[0]}\noutput \"a\" %a\n"
-              "output \"b\" %b") ==
-        "loop forward: mul reduce_sum reduce_sum (x, d) -> (a, b)\n");
+              "output \"b\" %b") == "loop forward: mul reduce_sum reduce_sum (x, d) -> (a, b)\n");
 }
 
 TEST_CASE("one kernel checks the indices of one node") {

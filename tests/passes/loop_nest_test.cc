@@ -56,15 +56,16 @@ TEST_CASE("a row reduction has lanes, its result is a row value") {
 }
 
 TEST_CASE("a pad guards its load") {
-  CHECK(nest_text("feed %x: f32[40]\nconstant %v: f32[] = [1]\n%y = pad(%x, %v) {low=[2], high=[3]}\n"
-                  "output \"y\" %y") ==
-        "domain [45] vector 0\n"
-        "argument0 f32[40] read\n"
-        "argument1 f32[45] written\n"
-        "e0 = f32 constant 0x1p+0 0\n"
-        "e1 = f32 load argument0[a0 + -2] if 0 <= a0 + -2 < 40\n"
-        "e2 = f32 select f32 e1 f32 e0 if 0 <= a0 + -2 < 40\n"
-        "argument1[a0] = e2\n");
+  CHECK(
+      nest_text("feed %x: f32[40]\nconstant %v: f32[] = [1]\n%y = pad(%x, %v) {low=[2], high=[3]}\n"
+                "output \"y\" %y") ==
+      "domain [45] vector 0\n"
+      "argument0 f32[40] read\n"
+      "argument1 f32[45] written\n"
+      "e0 = f32 constant 0x1p+0 0\n"
+      "e1 = f32 load argument0[a0 + -2] if 0 <= a0 + -2 < 40\n"
+      "e2 = f32 select f32 e1 f32 e0 if 0 <= a0 + -2 < 40\n"
+      "argument1[a0] = e2\n");
 }
 
 TEST_CASE("a reshape splits a loop") {
@@ -95,11 +96,13 @@ TEST_CASE("nodes that fit into no nest are refused") {
 }
 
 TEST_CASE("blocks are ranges of rows by ranges of columns, and depend on shapes alone") {
-  Graph graph = parse_graph("feed %x: f32[1000,512]\n%s = reduce_sum(%x) {axes=[0]}\noutput \"s\" %s");
+  Graph graph =
+      parse_graph("feed %x: f32[1000,512]\n%s = reduce_sum(%x) {axes=[0]}\noutput \"s\" %s");
   BlockGrid grid = block_grid(*nest_of(graph));
   CHECK(grid.columns_per_block == 64);
   CHECK(grid.blocks() == 8);  // 512 / 64
-  Graph rows = parse_graph("feed %x: f32[1000,512]\n%s = reduce_sum(%x) {axes=[1]}\noutput \"s\" %s");
+  Graph rows =
+      parse_graph("feed %x: f32[1000,512]\n%s = reduce_sum(%x) {axes=[1]}\noutput \"s\" %s");
   grid = block_grid(*nest_of(rows));
   CHECK(grid.rows_per_block == 32);  // 16384 / 512
   CHECK(grid.blocks() == 32);        // ceil(1000 / 32)
