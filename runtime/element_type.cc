@@ -173,8 +173,8 @@ uint16_t float_to_half(float value) {
   if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);
   if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // rounds to infinity
   if (magnitude < 0x38800000) {  // below 2^-14: a multiple of 2^-24
-    const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
-    return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyint(scaled)));
+    const float scaled = std::bit_cast<float>(magnitude) * 0x1p24F;
+    return static_cast<uint16_t>(sign | static_cast<uint32_t>(scaled + 0x1p23F - 0x1p23F));
   }
   const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
   return static_cast<uint16_t>(sign | (rounded - 0x38000000) >> 13);

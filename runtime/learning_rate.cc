@@ -1,7 +1,8 @@
 #include "learning_rate.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "elementary.h"
 
 namespace sgtc::runtime {
 
@@ -10,7 +11,12 @@ double LearningRate::at(int64_t step) const {
   const double length = static_cast<double>(std::max<int64_t>(steps - warmup, 1));
   const double f = std::min(1.0, static_cast<double>(step - 1 - warmup) / length);
   if (decay == "linear") return peak * (1 - f);
-  if (decay == "cosine") return peak * 0.5 * (1 + std::cos(3.14159265358979323846 * f));
+  if (decay == "cosine") {
+    double cosine;
+    double sine;
+    cosine_sine(f / 2, cosine, sine);
+    return peak * 0.5 * (1 + cosine);
+  }
   return peak;
 }
 

@@ -251,18 +251,23 @@ const OptionSpec& option_of(const std::string& argument, size_t equals) {
 }
 
 // Appends `text` in lines of at most 100 columns, each after the first indented by `indent`.
-void append_wrapped(std::string& output, std::string_view text, size_t column, size_t indent) {
+void append_wrapped(std::string& output, std::string_view text, size_t indent) {
+  size_t column = indent;
+  bool line_begins = true;
   while (!text.empty()) {
     const size_t end = std::min(text.find(' '), text.size());
-    if (column + end > 98) {
+    if (!line_begins && column + 1 + end > 100) {
       output += '\n' + std::string(indent, ' ');
       column = indent;
+      line_begins = true;
     }
-    output += std::string(text.substr(0, end)) + ' ';
-    column += end + 1;
+    if (!line_begins) output += ' ';
+    output += text.substr(0, end);
+    column += end + (line_begins ? 0 : 1);
+    line_begins = false;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  output.back() = '\n';
+  output += '\n';
 }
 
 }  // namespace
@@ -302,7 +307,7 @@ std::string help_text(const std::string& program) {
       }
       line.resize(kIndent, ' ');
       text += line;
-      append_wrapped(text, option.help, kIndent, kIndent);
+      append_wrapped(text, option.help, kIndent);
     }
   }
   return text;

@@ -1,66 +1,14 @@
 #include "random.h"
 
 #include <bit>
-#include <cmath>
+
+#include "elementary.h"
 
 namespace sgtc::runtime {
 namespace {
 
-constexpr double kTau = 6.283185307179586476925;
-constexpr double kLn2 = 0.693147180559945309417;
-
 // In (0, 1): 32 bits and a half.
 double unit(uint32_t bits) { return (static_cast<double>(bits) + 0.5) * 0x1p-32; }
-
-// ln(x) for x in (0, 1): x = m 2^e with m near 1, then the series of artanh((m-1)/(m+1)).
-double natural_log(double x) {
-  int exponent;
-  double mantissa = std::frexp(x, &exponent);
-  if (mantissa < 0.70710678118654752) {
-    mantissa *= 2;
-    --exponent;
-  }
-  const double s = (mantissa - 1) / (mantissa + 1);
-  const double square = s * s;
-  double sum = 0;
-  for (int n = 23; n >= 1; n -= 2) sum = sum * square + 1.0 / n;
-  return 2 * s * sum + exponent * kLn2;
-}
-
-// cos and sin of x in [-pi/4, pi/4], by their Taylor series.
-double small_cosine(double x) {
-  double tail = 0;
-  for (int n = 18; n >= 2; n -= 2) tail = (1 - tail) * x * x / (n * (n - 1));
-  return 1 - tail;
-}
-
-double small_sine(double x) {
-  double tail = 0;
-  for (int n = 19; n >= 3; n -= 2) tail = (1 - tail) * x * x / (n * (n - 1));
-  return x * (1 - tail);
-}
-
-// cos(2 pi u) and sin(2 pi u) for u in (0, 1).
-void cosine_sine(double u, double& cosine, double& sine) {
-  const int quarter = static_cast<int>(u * 4 + 0.5);
-  const double x = (u - quarter * 0.25) * kTau;
-  const double c = small_cosine(x);
-  const double s = small_sine(x);
-  switch (quarter & 3) {
-    case 0:
-      cosine = c, sine = s;
-      break;
-    case 1:
-      cosine = -s, sine = c;
-      break;
-    case 2:
-      cosine = -c, sine = -s;
-      break;
-    default:
-      cosine = s, sine = -c;
-      break;
-  }
-}
 
 std::array<uint32_t, 4> words_of_group(uint64_t key, int64_t group) {
   const uint64_t bits = static_cast<uint64_t>(group);
@@ -69,7 +17,7 @@ std::array<uint32_t, 4> words_of_group(uint64_t key, int64_t group) {
 
 // Two standard normal numbers from two words (Box and Muller).
 void normal_pair(uint32_t first, uint32_t second, double* pair) {
-  const double radius = std::sqrt(-2 * natural_log(unit(first)));
+  const double radius = square_root(-2 * natural_log(unit(first)));
   double cosine;
   double sine;
   cosine_sine(unit(second), cosine, sine);

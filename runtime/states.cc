@@ -98,8 +98,7 @@ States::States(const plan::Plan& plan, const PlanMemory& memory) {
 void States::initialize(const Weights& weights, int64_t seed) const {
   for (const Entry& entry : entries_) {
     const plan::State& state = *entry.state;
-    const uint64_t key =
-        state.seed != 0 ? random_key(state.seed, "") : random_key(seed, state.name);
+    const uint64_t key = random_key(state.seed != 0 ? state.seed : seed, state.name);
     if (state.init == "data") {
       const unsigned char* source = weights.at(state.data_offset, entry.bytes);
       if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));

@@ -35,8 +35,8 @@ class States {
  public:
   States(const plan::Plan& plan, const PlanMemory& memory);
 
-  /// Gives every state its initial value. Random ones are keyed by the state's own seed, or by
-  /// `seed` and the state's name.
+  /// Gives every state its initial value. Random ones are keyed by the state's name and by
+  /// its own seed, or else by `seed`.
   void initialize(const Weights& weights, int64_t seed) const;
   /// Takes values from a safetensors file. All parameters have to be in it; other tensors that are
   /// missing, and tensors that the program does not have, are warned of. Dies for shapes and types

@@ -78,7 +78,10 @@ TEST_CASE("help lists every option in groups and keeps to 100 columns") {
     CHECK(text.find(part) != std::string::npos);
   }
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 100);
+    CHECK((line.empty() || line.back() != ' '));
+  }
 }
 
 }  // namespace sgtc::runtime
