@@ -31,28 +31,25 @@ int32_t argument_of(const KernelSpec& spec, ValueId value) {
 int32_t ensure_argument(KernelSpec& spec, ValueId value, AccessMode mode) {
   int32_t found = argument_of(spec, value);
   if (found != kNone) return found;
-  spec.arguments.push_back({KernelArgument::Kind::kValue, value, mode, kNone});
+  spec.arguments.push_back({KernelArgument::Kind::kValue, value, mode, {}});
   return static_cast<int32_t>(spec.arguments.size()) - 1;
 }
 
-// Lets each written argument share the bytes of one read argument of the same size, each of which
-// is given away once.
+// Finds the read arguments whose bytes each written one may share: the plan picks one, such as the
+// state that the written value updates.
 void set_aliases(KernelSpec& spec) {
-  std::vector<bool> taken(spec.nest.arguments.size(), false);
-  for (int32_t operand : spec.operand_arguments) {
-    if (static_cast<size_t>(operand) < taken.size()) taken[static_cast<size_t>(operand)] = true;
-  }
   for (const Store& store : spec.nest.stores) {
     const NestArgument& written = spec.nest.arguments[static_cast<size_t>(store.argument)];
     if (written.read) continue;
     for (size_t i = 0; i < spec.nest.arguments.size(); ++i) {
+      const auto read_argument = static_cast<int32_t>(i);
       const NestArgument& read = spec.nest.arguments[i];
-      bool fits = read.read && !read.written && !taken[i] && read.elements == written.elements &&
+      bool of_anchor = std::count(spec.operand_arguments.begin(), spec.operand_arguments.end(),
+                                  read_argument) > 0;
+      bool fits = read.read && !read.written && !of_anchor && read.elements == written.elements &&
                   size_of(read.dtype) == size_of(written.dtype);
-      if (!fits || !may_share_bytes(spec.nest, static_cast<int32_t>(i), store)) continue;
-      spec.arguments[static_cast<size_t>(store.argument)].may_alias = static_cast<int32_t>(i);
-      taken[i] = true;
-      break;
+      if (!fits || !may_share_bytes(spec.nest, read_argument, store)) continue;
+      spec.arguments[static_cast<size_t>(store.argument)].may_alias.push_back(read_argument);
     }
   }
 }
@@ -62,8 +59,7 @@ void set_nest(const Graph& graph, const Group& group, KernelSpec& spec) {
   SGTC_CHECK(nest.has_value(), "a fused group has no loop nest");
   spec.nest = std::move(*nest);
   for (const NestArgument& argument : spec.nest.arguments) {
-    spec.arguments.push_back(
-        {KernelArgument::Kind::kValue, argument.value, mode_of(argument), kNone});
+    spec.arguments.push_back({KernelArgument::Kind::kValue, argument.value, mode_of(argument), {}});
   }
 }
 
@@ -90,7 +86,7 @@ void set_status(const Graph& graph, const Group& group, int64_t first_checked, K
     auto at = std::lower_bound(checked.begin(), checked.end(), node);
     if (at == checked.end() || *at != node) continue;
     spec.checked_node = 1 + first_checked + (at - checked.begin());
-    spec.arguments.push_back({KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, kNone});
+    spec.arguments.push_back({KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, {}});
   }
 }
 

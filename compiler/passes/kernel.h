@@ -38,9 +38,10 @@ struct KernelArgument {
   Kind kind = Kind::kValue;
   ValueId value = kNone;
   AccessMode mode = AccessMode::kRead;
-  /// For a written value: the read argument whose buffer it may share, because every element is
-  /// read before the same element is written and by the same block; kNone: none.
-  int32_t may_alias = kNone;
+  /// For a written value: the read arguments whose buffer it may share, because every element is
+  /// read before the same element is written and by the same block. Two written values never
+  /// share one.
+  std::vector<int32_t> may_alias;
 };
 
 /// What code generation needs to know of one kernel, and what the plan says of it.

@@ -182,8 +182,9 @@ class Assigner {
       const StorageId id = root(call.arguments[a]);
       if (id == operand) ++operand_uses;
       if (id != result) continue;
-      const int32_t alias = call.kernel->arguments[a].may_alias;
-      allowed = alias != kNone && root(call.arguments[static_cast<size_t>(alias)]) == operand;
+      for (const int32_t alias : call.kernel->arguments[a].may_alias) {
+        allowed |= root(call.arguments[static_cast<size_t>(alias)]) == operand;
+      }
     }
     return operand_uses == 0 || (operand_uses == 1 && allowed);
   }
@@ -269,19 +270,23 @@ class Assigner {
   void put_results_in_place() {
     std::vector<Uses> uses = collect_uses();
     for (size_t c = 0; c < step_.calls.size(); ++c) {
-      const StepCall& call = step_.calls[c];
-      for (size_t a = 0; a < call.arguments.size(); ++a) {
-        const int32_t alias = call.kernel->arguments[a].may_alias;
-        if (alias == kNone) continue;
-        const StorageId result = root(call.arguments[a]);
-        const StorageId operand = root(call.arguments[static_cast<size_t>(alias)]);
-        if (!can_overwrite(c, result, operand, uses)) continue;
-        join(result, operand);
-        Uses& kept = uses[static_cast<size_t>(operand)];
-        const Uses& gone = uses[static_cast<size_t>(result)];
-        kept.reads.insert(kept.reads.end(), gone.reads.begin(), gone.reads.end());
-        kept.writes.insert(kept.writes.end(), gone.writes.begin(), gone.writes.end());
-      }
+      for (size_t a = 0; a < step_.calls[c].arguments.size(); ++a) put_in_place(c, a, uses);
+    }
+  }
+
+  // Joins a written argument with the first operand that it may overwrite.
+  void put_in_place(size_t at, size_t argument, std::vector<Uses>& uses) {
+    const StepCall& call = step_.calls[at];
+    const StorageId result = root(call.arguments[argument]);
+    for (const int32_t alias : call.kernel->arguments[argument].may_alias) {
+      const StorageId operand = root(call.arguments[static_cast<size_t>(alias)]);
+      if (!can_overwrite(at, result, operand, uses)) continue;
+      join(result, operand);
+      Uses& kept = uses[static_cast<size_t>(operand)];
+      const Uses& gone = uses[static_cast<size_t>(result)];
+      kept.reads.insert(kept.reads.end(), gone.reads.begin(), gone.reads.end());
+      kept.writes.insert(kept.writes.end(), gone.writes.begin(), gone.writes.end());
+      return;
     }
   }
 

@@ -112,6 +112,30 @@ update %m = %new_m
   CHECK(calls[2] == std::vector<std::string>{"new_w", "w"});
 }
 
+TEST_CASE("every state of a fused update is computed in place") {
+  const plan::Plan plan = plan_of(R"(
+feed %x: f32[100]
+state parameter %w: f32[100] = zero
+state moment %m: f32[100] = zero
+state moment %v: f32[100] = zero
+%loss = reduce_sum(%x) {axes=[0]}
+%g = exp(%x) @update
+%m2 = add(%m, %g) @update
+%gg = mul(%g, %g) @update
+%v2 = add(%v, %gg) @update
+%d = div(%m2, %v2) @update
+%w2 = sub(%w, %d) @update
+output "loss" %loss
+update %w = %w2
+update %m = %m2
+update %v = %v2
+)",
+                                  true);
+  CHECK(fault_texts(plan) == "");
+  CHECK(arguments_of(plan, "update").size() == 1);
+  for (const char* name : {"w2", "m2", "v2"}) CHECK(find_buffer(plan, name) == nullptr);
+}
+
 TEST_CASE("states that exchange their contents go through temporaries") {
   const plan::Plan plan = plan_of(R"(
 state parameter %a: f32[100] = zero
