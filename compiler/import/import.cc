@@ -93,15 +93,16 @@ class Importer {
   void declare_feed(const onnx::ValueInfoProto& input) {
     const std::string object = "input \"" + input.name() + "\"";
     if (!input.type().has_tensor_type()) {
-      diagnostics_.error(object, "expected a tensor; sequences, maps and optional values are not "
-                                 "supported");
+      diagnostics_.error(object,
+                         "expected a tensor; sequences, maps and optional values are not "
+                         "supported");
       return;
     }
     const auto& tensor = input.type().tensor_type();
     const std::optional<DType> dtype = dtype_from_onnx(tensor.elem_type());
     if (!dtype) {
-      diagnostics_.error(object, "tensors of type " + onnx_dtype_name(tensor.elem_type()) +
-                                     " are not supported");
+      diagnostics_.error(
+          object, "tensors of type " + onnx_dtype_name(tensor.elem_type()) + " are not supported");
       return;
     }
     if (!tensor.has_shape()) {
@@ -121,8 +122,7 @@ class Importer {
   }
 
   // The size of dimension `k`; 1 after an error.
-  int64_t dimension(const std::string& input, int k,
-                    const onnx::TensorShapeProto::Dimension& dim) {
+  int64_t dimension(const std::string& input, int k, const onnx::TensorShapeProto::Dimension& dim) {
     if (dim.has_dim_value() && dim.dim_value() >= 0) return dim.dim_value();
     const std::string name = dim.has_dim_param() && !dim.dim_param().empty()
                                  ? dim.dim_param()
@@ -137,8 +137,8 @@ class Importer {
     }
     used_dims_.insert(name);
     if (bound->second >= 0) return bound->second;
-    diagnostics_.error("--dim " + name, "expected a size of 0 or more, found " +
-                                            std::to_string(bound->second));
+    diagnostics_.error("--dim " + name,
+                       "expected a size of 0 or more, found " + std::to_string(bound->second));
     return 1;
   }
 
@@ -181,13 +181,13 @@ class Importer {
   // Which outputs are lowered: all that are supported, and the loss in any case.
   void choose_wanted() {
     if (!options_.loss.empty()) {
-      const bool known = std::any_of(
-          proto_.output().begin(), proto_.output().end(),
-          [this](const auto& output) { return output.name() == options_.loss; });
+      const bool known =
+          std::any_of(proto_.output().begin(), proto_.output().end(),
+                      [this](const auto& output) { return output.name() == options_.loss; });
       if (!known) {
-        diagnostics_.error("--loss " + options_.loss,
-                           "the model has no output of that name; its outputs are " +
-                               output_names());
+        diagnostics_.error(
+            "--loss " + options_.loss,
+            "the model has no output of that name; its outputs are " + output_names());
         return;
       }
     }
@@ -206,17 +206,17 @@ class Importer {
 
   void report_unsupported(const std::vector<std::string>& nodes) {
     if (nodes.empty()) return;
-    std::string text = std::to_string(nodes.size()) +
-                       (nodes.size() == 1 ? " node has an operator that is"
-                                          : " nodes have operators that are") +
-                       " not supported:";
+    std::string text =
+        std::to_string(nodes.size()) +
+        (nodes.size() == 1 ? " node has an operator that is" : " nodes have operators that are") +
+        " not supported:";
     for (const std::string& node : nodes) text += "\n  " + node;
     diagnostics_.error(state_.model.name(), text);
   }
 
   bool is_supported(const std::string& output) {
-    const std::vector<std::string> nodes = unsupported_nodes(
-        state_.model, proto_.node(), needed_nodes(proto_.node(), {output}));
+    const std::vector<std::string> nodes =
+        unsupported_nodes(state_.model, proto_.node(), needed_nodes(proto_.node(), {output}));
     if (!nodes.empty() && !diagnostics_.has_errors()) {
       diagnostics_.warning("output \"" + output + "\"",
                            "left out, it needs what is not supported: " + nodes[0]);
@@ -245,11 +245,11 @@ class Importer {
     }
     if (candidates.size() == 1) return candidates[0];
     if (!options_.training) return "";
-    std::string text = candidates.empty() ? "no output is a scalar float"
-                                          : "several outputs are scalar floats";
-    diagnostics_.error(state_.model.name(),
-                       text + "; name the loss with --loss NAME, the outputs are " +
-                           output_names());
+    std::string text =
+        candidates.empty() ? "no output is a scalar float" : "several outputs are scalar floats";
+    diagnostics_.error(
+        state_.model.name(),
+        text + "; name the loss with --loss NAME, the outputs are " + output_names());
     return "";
   }
 
@@ -283,9 +283,9 @@ class Importer {
   ValueId loss_value(const Output& output) {
     if (!is_scalar_float(output.value)) {
       const TensorType& type = state_.graph.type(output.value);
-      diagnostics_.error("--loss " + output.name,
-                         "expected a scalar float, found " + std::string(name_of(type.dtype)) +
-                             " of shape " + to_string(type.shape));
+      diagnostics_.error("--loss " + output.name, "expected a scalar float, found " +
+                                                      std::string(name_of(type.dtype)) +
+                                                      " of shape " + to_string(type.shape));
       return output.value;
     }
     Emitter emitter(state_.graph, &state_.reserved_names);
@@ -318,8 +318,7 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const OnnxModel& model, const ImportOptions& options,
-                   Diagnostics& diagnostics) {
+Graph import_graph(const OnnxModel& model, const ImportOptions& options, Diagnostics& diagnostics) {
   return Importer(model, options, diagnostics).run();
 }
 

@@ -44,8 +44,7 @@ class Declaration {
     }
     for (const auto& sparse : graph.sparse_initializer()) {
       declare(sparse.values().name(), [&](Leaf& leaf) {
-        leaf.type = {type_of(sparse.values()).dtype,
-                     Shape(sparse.dims().begin(), sparse.dims().end())};
+        leaf.type = type_of(sparse);
         return literal_of(sparse, external, owner);
       });
     }
@@ -130,12 +129,13 @@ class Declaration {
       initial.a = literal ? literal->as_double(0) : 0;
       initial.kind = initial.a == 0 ? Initializer::Kind::kZero : Initializer::Kind::kFill;
     } else if (op == "Constant" && tensor_attribute(node, "value")) {
-      initial.literal = literal_of(*tensor_attribute(node, "value"),
-                                   state_.model.external_data(), state_.model.shared_proto());
+      initial.literal = literal_of(*tensor_attribute(node, "value"), state_.model.external_data(),
+                                   state_.model.shared_proto());
       initial.kind = Initializer::Kind::kLiteral;
       check_type(leaf);
     } else {
-      throw Error("the initialization graph uses " + op + "; expected RandomNormal, "
+      throw Error("the initialization graph uses " + op +
+                  "; expected RandomNormal, "
                   "RandomUniform, ConstantOfShape or Constant with a tensor");
     }
   }
@@ -155,11 +155,10 @@ class Declaration {
       const std::vector<std::string> folded = record_.folded_parameters(tensor.name());
       const int index = state_.leaves.find(tensor.name());
       if (folded.empty() || index < 0 || state_.leaves[index].type.shape.size() == 2) continue;
-      state_.diagnostics.warning(
-          "initializer \"" + tensor.name() + "\"",
-          "the exporter computed it from the parameter \"" + folded[0] +
-              "\"; it is trained in place of it, as a tensor of shape " +
-              to_string(state_.leaves[index].type.shape));
+      state_.diagnostics.warning("initializer \"" + tensor.name() + "\"",
+                                 "the exporter computed it from the parameter \"" + folded[0] +
+                                     "\"; it is trained in place of it, as a tensor of shape " +
+                                     to_string(state_.leaves[index].type.shape));
     }
     const std::vector<std::string> lost = record_.lost_parameters(graph);
     if (lost.empty()) return;

@@ -20,10 +20,10 @@ struct Leaf {
   std::string name;
   TensorType type;
   LeafKind kind = LeafKind::kConstant;
-  Initializer initial;      // kLiteral for everything but declared tensors
-  std::string error;        // why the tensor cannot be used, if it cannot
-  ValueId value = kNone;    // the leaf in the Graph, once a node used it
-  bool used = false;        // as a value or as a constant known at compile time
+  Initializer initial;    // kLiteral for everything but declared tensors
+  std::string error;      // why the tensor cannot be used, if it cannot
+  ValueId value = kNone;  // the leaf in the Graph, once a node used it
+  bool used = false;      // as a value or as a constant known at compile time
 };
 
 /// Adds initializers to a graph at their first use, so that unused ones never appear.

@@ -14,7 +14,7 @@ struct LikelihoodLoss {
   ValueId labels = kNone;             // [N, d…], integers
   ValueId weights = kNone;            // [C] or kNone
   std::optional<int64_t> ignore_index;
-  std::string reduction = "mean";     // none, mean or sum
+  std::string reduction = "mean";  // none, mean or sum
 };
 
 /// The loss; its mean is one scalar division of the sum of weighted losses by the sum of weights

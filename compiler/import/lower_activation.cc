@@ -11,9 +11,7 @@
 namespace sgtc {
 
 // max(0, x) with the zero first: at a tie the gradient goes to the constant, so relu'(0) is 0.
-ValueId emit_relu(Emitter& e, ValueId x) {
-  return e.add(Op::kMax, {e.scalar(e.dtype(x), 0), x});
-}
+ValueId emit_relu(Emitter& e, ValueId x) { return e.add(Op::kMax, {e.scalar(e.dtype(x), 0), x}); }
 
 ValueId emit_gelu(Emitter& e, ValueId x) {
   const ValueId scaled = e.mul_scalar(x, 1 / std::sqrt(2.0));

@@ -16,8 +16,10 @@ ValueId split_heads(Lowering& n, ValueId x, int64_t heads) {
   const Shape s = n.shape(x);
   if (s.size() == 4) return x;
   if (s.size() != 3 || heads < 1 || s[2] % heads != 0) {
-    throw Error("expected [B, heads, T, D], or [B, T, heads·D] with the number of heads as "
-                "attribute, found " + to_string(s) + " and " + std::to_string(heads) + " heads");
+    throw Error(
+        "expected [B, heads, T, D], or [B, T, heads·D] with the number of heads as "
+        "attribute, found " +
+        to_string(s) + " and " + std::to_string(heads) + " heads");
   }
   return n.transpose(n.reshape(x, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
@@ -41,7 +43,6 @@ ValueId causal_mask(Lowering& n, int64_t queries, int64_t keys, int64_t past, DT
       n.add(Op::kLessEqual, {column, n.add_scalar(row, static_cast<double>(past))});
   return n.where(seen, n.scalar(dtype, 0), n.scalar(dtype, kMinusInfinity));
 }
-
 
 // Softmax over the keys. A query whose keys are all masked gets zeros; its mask is removed first,
 // so that no NaN arises for its gradient either.

@@ -47,8 +47,8 @@ void update_statistic(Lowering& n, Input index, ValueId batch, double momentum) 
   ImportState& state = n.state();
   const ValueId running = n.input(index);
   if (state.graph.value(running).kind != ValueKind::kState) return;
-  const ValueId stacked = n.add(Op::kStackMicroBatches, {batch},
-                                {{"micro_batches", state.micro_batches}});
+  const ValueId stacked =
+      n.add(Op::kStackMicroBatches, {batch}, {{"micro_batches", state.micro_batches}});
   const auto earlier = state.statistic_updates.find(running);
   ValueId current = earlier == state.statistic_updates.end() ? running : earlier->second;
   state.graph.context().phase = Phase::kUpdate;
@@ -86,8 +86,7 @@ ValueIds lower_training(Lowering& n, ValueId x, DType dtype) {
 
 ValueIds lower_inference(Lowering& n, ValueId x, DType dtype) {
   const ValueId variance = per_channel(n, kVariance, dtype);
-  const ValueId deviation =
-      n.add(Op::kRsqrt, {n.add_scalar(variance, n.real("epsilon", 1e-5f))});
+  const ValueId deviation = n.add(Op::kRsqrt, {n.add_scalar(variance, n.real("epsilon", 1e-5f))});
   ValueId y = n.mul(n.sub(n.cast(x, dtype), per_channel(n, kMean, dtype)), deviation);
   y = n.mul(y, per_channel(n, kScale, dtype));
   return {n.cast(n.add(y, per_channel(n, kBias, dtype)), n.dtype(x))};

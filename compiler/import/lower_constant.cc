@@ -48,8 +48,8 @@ ValueIds lower_shape(Lowering& n) {
 }
 
 ValueIds lower_size(Lowering& n) {
-  return {n.constant(make_literal(DType::kInt64, {},
-                                  std::vector<int64_t>{element_count(n.input_shape(0))}))};
+  return {n.constant(
+      make_literal(DType::kInt64, {}, std::vector<int64_t>{element_count(n.input_shape(0))}))};
 }
 
 ValueIds lower_constant_of_shape(Lowering& n) {
@@ -67,14 +67,14 @@ ValueIds lower_range(Lowering& n) {
   int64_t count = 0;
   if (is_float(dtype)) {
     const double delta = n.real_input(2, "the step of a range");
-    const double span = n.real_input(1, "the end of a range") -
-                        n.real_input(0, "the start of a range");
+    const double span =
+        n.real_input(1, "the end of a range") - n.real_input(0, "the start of a range");
     if (delta == 0) throw Error("the step of a range is 0");
     count = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(span / delta)));
   } else {
     const int64_t delta = n.integer_input(2, "the step of a range");
-    const int64_t span = n.integer_input(1, "the end of a range") -
-                         n.integer_input(0, "the start of a range");
+    const int64_t span =
+        n.integer_input(1, "the end of a range") - n.integer_input(0, "the start of a range");
     if (delta == 0) throw Error("the step of a range is 0");
     const int64_t rest = span % delta != 0 ? 1 : 0;
     count = (span < 0) == (delta < 0) ? span / delta + rest : 0;

@@ -28,8 +28,7 @@ Attributes convolution_attributes(const Window& window, int64_t groups) {
 ValueIds lower_conv(Lowering& n) {
   const ValueId x = n.input(0), w = n.input(1);
   const Window window = window_of(n, spatial_sizes(n.shape(w)), spatial_sizes(n.shape(x)));
-  const ValueId y =
-      n.add(Op::kConv, {x, w}, convolution_attributes(window, n.integer("group", 1)));
+  const ValueId y = n.add(Op::kConv, {x, w}, convolution_attributes(window, n.integer("group", 1)));
   return {add_channel_bias(n, y, 2)};
 }
 

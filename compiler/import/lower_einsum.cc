@@ -194,12 +194,16 @@ Term combine(Emitter& e, Term a, Term b, const Labels& needed) {
   b = drop_broadcast(e, b, a);
   Labels batch, contracted, left, right;
   for (char label : a.labels) {
-    if (!contains(b.labels, label)) left += label;
-    else if (contains(needed, label)) batch += label;
-    else contracted += label;
+    if (!contains(b.labels, label))
+      left += label;
+    else if (contains(needed, label))
+      batch += label;
+    else
+      contracted += label;
   }
   for (char label : b.labels) {
-    if (!contains(a.labels, label)) right += label;
+    if (!contains(a.labels, label))
+      right += label;
     else if (size_of_label(e, a, label) != size_of_label(e, b, label)) {
       throw Error("a label of the equation has sizes " +
                   std::to_string(size_of_label(e, a, label)) + " and " +
@@ -209,8 +213,7 @@ Term combine(Emitter& e, Term a, Term b, const Labels& needed) {
   const Shape outer = sizes_of(e, a, batch);
   const int64_t m = product_of(e, a, left), k = product_of(e, a, contracted);
   const int64_t columns = product_of(e, b, right);
-  const ValueId x =
-      e.reshape(arrange(e, a, batch + left + contracted), joined(outer, {m, k}));
+  const ValueId x = e.reshape(arrange(e, a, batch + left + contracted), joined(outer, {m, k}));
   ValueId product;
   if (contracted.empty()) {
     product = e.mul(x, e.reshape(arrange(e, b, batch + right), joined(outer, {1, columns})));
@@ -226,8 +229,7 @@ ValueIds lower_einsum(Lowering& n) {
   const Equation equation = parse_equation(n);
   std::vector<Term> terms;
   for (size_t i = 0; i < equation.inputs.size(); ++i) {
-    terms.push_back(
-        take_diagonals(n, {n.input(static_cast<int>(i)), equation.inputs[i]}));
+    terms.push_back(take_diagonals(n, {n.input(static_cast<int>(i)), equation.inputs[i]}));
   }
   Term result = terms.front();
   for (size_t i = 0; i < terms.size(); ++i) {

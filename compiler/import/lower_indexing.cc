@@ -9,17 +9,15 @@ int64_t axis_of(Lowering& n, int64_t otherwise) {
   return normalized_axis(n.integer("axis", otherwise), n.input_rank(0));
 }
 
-ValueIds lower_gather(Lowering& n) {
-  return {n.gather(n.input(0), n.input(1), axis_of(n, 0))};
-}
+ValueIds lower_gather(Lowering& n) { return {n.gather(n.input(0), n.input(1), axis_of(n, 0))}; }
 
 ValueIds lower_gather_elements(Lowering& n) {
   return {n.add(Op::kGatherElements, {n.input(0), n.input(1)}, {{"axis", axis_of(n, 0)}})};
 }
 
 ValueIds lower_gather_nd(Lowering& n) {
-  return {n.add(Op::kGatherNd, {n.input(0), n.input(1)},
-                {{"batch_dims", n.integer("batch_dims", 0)}})};
+  return {
+      n.add(Op::kGatherNd, {n.input(0), n.input(1)}, {{"batch_dims", n.integer("batch_dims", 0)}})};
 }
 
 std::string reduction_of(Lowering& n) {
@@ -27,8 +25,8 @@ std::string reduction_of(Lowering& n) {
   for (const char* known : {"none", "add", "mul", "max", "min"}) {
     if (reduction == known) return reduction;
   }
-  throw Error("attribute \"reduction\": expected none, add, mul, max or min, found \"" +
-              reduction + "\"");
+  throw Error("attribute \"reduction\": expected none, add, mul, max or min, found \"" + reduction +
+              "\"");
 }
 
 ValueIds lower_scatter_elements(Lowering& n) {
@@ -51,8 +49,8 @@ ValueIds lower_one_hot(Lowering& n) {
   const ValueId wrapped = n.where(negative, n.add_scalar(raw, static_cast<double>(depth)), raw);
   Shape line(static_cast<size_t>(rank), 1);
   line[static_cast<size_t>(axis)] = depth;
-  const ValueId hit = n.add(
-      Op::kEqual, {n.unsqueeze(wrapped, {axis}), n.iota(line, axis, DType::kInt64)});
+  const ValueId hit =
+      n.add(Op::kEqual, {n.unsqueeze(wrapped, {axis}), n.iota(line, axis, DType::kInt64)});
   const ValueId values = n.input(2);
   if (n.shape(values) != Shape{2}) {
     throw Error("values: expected shape [2], found " + to_string(n.shape(values)));
@@ -79,8 +77,8 @@ ValueIds lower_top_k(Lowering& n) {
 template <Op op>
 ValueIds lower_arg_extreme(Lowering& n) {
   const int64_t axis = axis_of(n, 0);
-  const ValueId found = n.add(
-      op, {n.input(0)}, {{"axis", axis}, {"select_last", n.integer("select_last_index", 0)}});
+  const ValueId found =
+      n.add(op, {n.input(0)}, {{"axis", axis}, {"select_last", n.integer("select_last_index", 0)}});
   return {n.integer("keepdims", 1) != 0 ? found : n.squeeze(found, {axis})};
 }
 

@@ -14,8 +14,10 @@ Shape reshape_target(const Shape& input, std::vector<int64_t> wanted, bool allow
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == 0 && !allow_zero) {
       if (i >= input.size()) {
-        throw Error("dimension " + std::to_string(i) + " of the target shape is 0, which copies "
-                    "the input's size, but the input has shape " + to_string(input));
+        throw Error("dimension " + std::to_string(i) +
+                    " of the target shape is 0, which copies "
+                    "the input's size, but the input has shape " +
+                    to_string(input));
       }
       wanted[i] = input[i];
     }
@@ -34,8 +36,7 @@ Shape reshape_target(const Shape& input, std::vector<int64_t> wanted, bool allow
   }
   if (known == 0 ? count != 0 : count % known != 0) {
     throw Error("cannot reshape " + to_string(input) + " to " + to_string(wanted) + ": " +
-                std::to_string(count) + " elements are not a multiple of " +
-                std::to_string(known));
+                std::to_string(count) + " elements are not a multiple of " + std::to_string(known));
   }
   wanted[static_cast<size_t>(rest)] = known == 0 ? 0 : count / known;
   return wanted;
@@ -98,8 +99,7 @@ ValueIds lower_expand(Lowering& n) {
   const Shape wanted = n.integers_input(1, "the target shape");
   Shape target;
   if (!broadcast_shapes(n.shape(x), wanted, &target)) {
-    throw Error("shape " + to_string(n.shape(x)) + " does not broadcast with " +
-                to_string(wanted));
+    throw Error("shape " + to_string(n.shape(x)) + " does not broadcast with " + to_string(wanted));
   }
   return {n.broadcast(x, target)};
 }
@@ -288,8 +288,8 @@ ValueIds lower_depth_to_space(Lowering& n) {
   const bool column_row = n.text("mode", "DCR") == "CRD";
   const ValueId open = column_row ? n.reshape(x, {s[0], c, b, b, s[2], s[3]})
                                   : n.reshape(x, {s[0], b, b, c, s[2], s[3]});
-  const std::vector<int64_t> perm = column_row ? std::vector<int64_t>{0, 1, 4, 2, 5, 3}
-                                               : std::vector<int64_t>{0, 3, 4, 1, 5, 2};
+  const std::vector<int64_t> perm =
+      column_row ? std::vector<int64_t>{0, 1, 4, 2, 5, 3} : std::vector<int64_t>{0, 3, 4, 1, 5, 2};
   return {n.reshape(n.transpose(open, perm), {s[0], c, s[2] * b, s[3] * b})};
 }
 
@@ -302,8 +302,8 @@ ValueIds lower_space_to_depth(Lowering& n) {
                 to_string(s));
   }
   const ValueId open = n.reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
-  return {n.reshape(n.transpose(open, {0, 3, 5, 1, 2, 4}),
-                    {s[0], s[1] * b * b, s[2] / b, s[3] / b})};
+  return {
+      n.reshape(n.transpose(open, {0, 3, 5, 1, 2, 4}), {s[0], s[1] * b * b, s[2] / b, s[3] / b})};
 }
 
 ValueIds lower_trilu(Lowering& n) {

@@ -58,8 +58,8 @@ ValueIds lower_layer_normalization(Lowering& n) {
   const ValueId x = n.input(0);
   const int64_t first = normalized_axis(n.integer("axis", -1), n.rank(x));
   const ValueId stashed = n.cast(x, stash_type(n, n.dtype(x)));
-  const ValueIds parts = n.add_node(
-      Op::kNormalize, {stashed}, normalize_attributes(n, axes_from(first, n.rank(x))));
+  const ValueIds parts =
+      n.add_node(Op::kNormalize, {stashed}, normalize_attributes(n, axes_from(first, n.rank(x))));
   // ONNX Runtime's form lets scale, bias and result share a type that is not the input's.
   const DType result = n.has_input(1) ? n.input_type(1).dtype : n.dtype(x);
   ValueIds outputs{scaled(n, n.cast(parts[0], result))};
@@ -122,8 +122,8 @@ ValueIds lower_instance_normalization(Lowering& n) {
   const ValueId stashed = n.cast(x, stash_type(n, n.dtype(x)));
   const ValueIds parts =
       n.add_node(Op::kNormalize, {stashed}, normalize_attributes(n, axes_from(2, n.rank(x))));
-  const ValueId y = n.mul(n.cast(parts[0], n.dtype(x)),
-                          per_channel(n, 1, shape[1], shape.size() - 2));
+  const ValueId y =
+      n.mul(n.cast(parts[0], n.dtype(x)), per_channel(n, 1, shape[1], shape.size() - 2));
   return {n.add(y, per_channel(n, 2, shape[1], shape.size() - 2))};
 }
 

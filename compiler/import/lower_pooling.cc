@@ -37,8 +37,9 @@ Attributes pool_attributes(Lowering& n, const Shape& input) {
 
 ValueIds lower_max_pool(Lowering& n) {
   if (n.wants_output(1)) {
-    throw Error("the second output (indices) of MaxPool is not supported; export the model "
-                "without return_indices");
+    throw Error(
+        "the second output (indices) of MaxPool is not supported; export the model "
+        "without return_indices");
   }
   const ValueId x = n.input(0);
   return {n.add(Op::kMaxPool, {x}, pool_attributes(n, spatial_sizes(n.shape(x))))};

@@ -21,8 +21,7 @@ double dropout_ratio(Lowering& n) {
   double ratio = n.real("ratio", 0.5);
   if (n.since() >= 12) ratio = n.has_input(1) ? n.real_input(1, "the dropout ratio") : 0.5;
   if (!(ratio >= 0 && ratio < 1)) {
-    throw Error("the dropout ratio must be at least 0 and below 1, found " +
-                std::to_string(ratio));
+    throw Error("the dropout ratio must be at least 0 and below 1, found " + std::to_string(ratio));
   }
   return ratio;
 }

@@ -45,9 +45,8 @@ ValueIds lower_l1(Lowering& n) {
 }
 
 ValueIds lower_sum_square(Lowering& n) {
-  return over_axes(n, [&n](ValueId x, const Axes& axes) {
-    return n.reduce(Op::kReduceSum, n.mul(x, x), axes);
-  });
+  return over_axes(
+      n, [&n](ValueId x, const Axes& axes) { return n.reduce(Op::kReduceSum, n.mul(x, x), axes); });
 }
 
 ValueIds lower_l2(Lowering& n) {
@@ -66,8 +65,8 @@ ValueIds lower_log_sum(Lowering& n) {
 ValueIds lower_log_sum_exp(Lowering& n) {
   return over_axes(n, [&n](ValueId x, const Axes& axes) {
     const ValueId maximum = n.reduce(Op::kReduceMax, x, axes);
-    const ValueId infinite = n.add(
-        Op::kIsInf, {maximum}, {{"positive", int64_t{1}}, {"negative", int64_t{1}}});
+    const ValueId infinite =
+        n.add(Op::kIsInf, {maximum}, {{"positive", int64_t{1}}, {"negative", int64_t{1}}});
     const ValueId shift = n.where(infinite, n.scalar(n.dtype(x), 0), maximum);
     const ValueId sum = n.reduce(Op::kReduceSum, n.exp(n.sub(x, shift)), axes);
     return n.add(n.add(Op::kLog, {sum}), shift);

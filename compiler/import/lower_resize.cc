@@ -65,14 +65,13 @@ class Interpolation {
  public:
   explicit Interpolation(Lowering& n)
       : mode_(n.text("mode", "nearest")),
-        coordinates_(n.text("coordinate_transformation_mode",
-                            is_old(n) ? "asymmetric" : "half_pixel")),
+        coordinates_(
+            n.text("coordinate_transformation_mode", is_old(n) ? "asymmetric" : "half_pixel")),
         nearest_(n.text("nearest_mode", is_old(n) ? "floor" : "round_prefer_floor")),
         cubic_(n.real("cubic_coeff_a", -0.75)),
         exclude_outside_(n.integer("exclude_outside", 0) != 0) {
     if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic") {
-      throw Error("attribute \"mode\": expected nearest, linear or cubic, found \"" + mode_ +
-                  "\"");
+      throw Error("attribute \"mode\": expected nearest, linear or cubic, found \"" + mode_ + "\"");
     }
     if (n.integer("antialias", 0) != 0) throw Error("antialias=1 is not supported");
   }
@@ -147,8 +146,8 @@ std::vector<AxisResize> resizes_of(Lowering& n, const std::vector<int64_t>& axes
   const int scales_at = is_old(n) ? 1 : 2;
   const bool by_scale = given(n, scales_at);
   if (!by_scale && !given(n, 3)) throw Error("neither scales nor sizes are given");
-  const LiteralPtr values = by_scale ? n.literal_input(scales_at, "the scales")
-                                     : n.literal_input(3, "the sizes");
+  const LiteralPtr values =
+      by_scale ? n.literal_input(scales_at, "the scales") : n.literal_input(3, "the sizes");
   if (values->element_count() != static_cast<int64_t>(axes.size())) {
     throw Error("expected " + std::to_string(axes.size()) + " scales or sizes, found " +
                 std::to_string(values->element_count()));

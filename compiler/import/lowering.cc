@@ -55,8 +55,8 @@ LiteralPtr Lowering::literal_attribute(const onnx::TensorProto& tensor) const {
 LiteralPtr Lowering::literal_attribute(const onnx::SparseTensorProto& tensor) const {
   const LiteralPtr dense = literal_of(tensor, state_.model.external_data(), owner_);
   if (dense) return dense;
-  return std::make_shared<Literal>(type_of(tensor.values()).dtype,
-                                   Shape(tensor.dims().begin(), tensor.dims().end()));
+  const TensorType type = type_of(tensor);
+  return std::make_shared<Literal>(type.dtype, type.shape);
 }
 
 bool Lowering::has_input(int index) const {
@@ -89,8 +89,8 @@ int64_t Lowering::input_rank(int index) const {
 LiteralPtr Lowering::literal_input(int index, const std::string& what) const {
   if (!has_input(index)) throw Error(what + " (input " + std::to_string(index) + ") is missing");
   const Binding& binding = inputs_[static_cast<size_t>(index)];
-  const LiteralPtr known = binding.value != kNone ? literal(binding.value)
-                                                  : state_.leaves.literal(binding.leaf);
+  const LiteralPtr known =
+      binding.value != kNone ? literal(binding.value) : state_.leaves.literal(binding.leaf);
   if (known) return known;
   throw Error(what + " (input " + std::to_string(index) +
               ") must be known when the model is compiled; make it a constant of the model, for "

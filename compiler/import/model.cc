@@ -1,13 +1,14 @@
 #include "import/model.h"
-#include "support/sha256.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include "support/sha256.h"
 
 namespace sgtc {
 namespace fs = std::filesystem;
@@ -56,8 +57,9 @@ onnx::ModelProto parse(const std::string& path) {
   coded.SetRecursionLimit(kMaxMessageDepth);
   onnx::ModelProto proto;
   if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    refuse(path, "is not an ONNX model, or it is truncated or damaged, or nested too deeply; "
-                 "check it with onnx.checker or export it again");
+    refuse(path,
+           "is not an ONNX model, or it is truncated or damaged, or nested too deeply; "
+           "check it with onnx.checker or export it again");
   }
   return proto;
 }
@@ -111,8 +113,7 @@ void check_limits(const onnx::ModelProto& proto, const std::string& path) {
   for (const auto& function : proto.functions()) check.nodes(function.node(), 1);
 }
 
-Opsets opsets_of(const onnx::ModelProto& proto, const std::string& path,
-                 Diagnostics& diagnostics) {
+Opsets opsets_of(const onnx::ModelProto& proto, const std::string& path, Diagnostics& diagnostics) {
   Opsets opsets;
   for (const auto& entry : proto.opset_import()) {
     const std::string domain = canonical_domain(entry.domain());

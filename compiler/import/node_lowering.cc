@@ -16,15 +16,6 @@ const onnx::OpSchema* schema_of(const std::string& op, int64_t opset, const std:
   return onnx::OpSchemaRegistry::Schema(op, static_cast<int>(opset), domain);
 }
 
-// A node without a name goes by its first output that has one.
-std::string name_of(const onnx::NodeProto& node) {
-  if (!node.name().empty()) return node.name();
-  for (const std::string& output : node.output()) {
-    if (!output.empty()) return output;
-  }
-  return "";
-}
-
 // The version of the node's operator set; a domain that the file does not mention is at 1.
 int64_t opset_of(const onnx::NodeProto& node, const Opsets& opsets) {
   const auto found = opsets.find(canonical_domain(node.domain()));
@@ -60,92 +51,6 @@ Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
   return definition;
 }
 
-void collect_inputs(const onnx::GraphProto& graph, std::set<std::string>& names) {
-  for (const auto& output : graph.output()) names.insert(output.name());
-  for (const auto& node : graph.node()) {
-    names.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) collect_inputs(attribute.g(), names);
-      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
-    }
-  }
-}
-
-// Who computes what in a list of nodes.
-class NodeOrder {
- public:
-  explicit NodeOrder(const NodeList& nodes) : nodes_(nodes) {
-    for (int i = 0; i < nodes.size(); ++i) {
-      for (const std::string& output : nodes[i].output()) {
-        if (output.empty() || producers_.emplace(output, i).second) continue;
-        throw Error("two nodes compute \"" + output + "\": " +
-                    describe(nodes[producers_[output]]) + " and " + describe(nodes[i]) +
-                    "; check the file with onnx.checker");
-      }
-    }
-  }
-
-  // The nodes that the named values need.
-  std::set<int> behind(const std::vector<std::string>& wanted) const {
-    std::set<int> needed;
-    std::vector<std::string> open = wanted;
-    while (!open.empty()) {
-      const auto found = producers_.find(open.back());
-      open.pop_back();
-      if (found == producers_.end() || !needed.insert(found->second).second) continue;
-      const std::set<std::string> inputs = inputs_of(nodes_[found->second]);
-      open.insert(open.end(), inputs.begin(), inputs.end());
-    }
-    return needed;
-  }
-
-  // Operands first; of the nodes that are ready the first in the file goes next.
-  std::vector<int> sorted(const std::set<int>& needed) const {
-    std::map<int, int> missing;
-    std::map<int, std::vector<int>> users;
-    for (int node : needed) {
-      missing[node] = 0;
-      for (const std::string& input : inputs_of(nodes_[node])) {
-        const auto producer = producers_.find(input);
-        if (producer == producers_.end()) continue;
-        users[producer->second].push_back(node);
-        ++missing[node];
-      }
-    }
-    std::set<int> ready;
-    for (const auto& [node, count] : missing) {
-      if (count == 0) ready.insert(node);
-    }
-    std::vector<int> order;
-    while (!ready.empty()) {
-      const int node = *ready.begin();
-      ready.erase(ready.begin());
-      missing.erase(node);
-      order.push_back(node);
-      for (int user : users[node]) {
-        if (--missing[user] == 0) ready.insert(user);
-      }
-    }
-    if (missing.empty()) return order;
-    throw Error(describe(nodes_[missing.begin()->first]) +
-                " needs its own result; check the file with onnx.checker");
-  }
-
- private:
-  static std::set<std::string> inputs_of(const onnx::NodeProto& node) {
-    std::set<std::string> names(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) collect_inputs(attribute.g(), names);
-      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
-    }
-    names.erase("");
-    return names;
-  }
-
-  const NodeList& nodes_;
-  std::map<std::string, int> producers_;
-};
-
 std::string unsupported_text(const onnx::NodeProto& node, const Definition& definition,
                              const std::string& prefix) {
   const std::string domain = canonical_domain(node.domain());
@@ -153,9 +58,9 @@ std::string unsupported_text(const onnx::NodeProto& node, const Definition& defi
          ", version " + std::to_string(definition.opset);
 }
 
-void list_unsupported(const OnnxModel& model, const NodeList& nodes,
-                      const std::vector<int>& needed, const Opsets& opsets,
-                      const std::string& prefix, int depth, std::vector<std::string>& list) {
+void list_unsupported(const OnnxModel& model, const NodeList& nodes, const std::vector<int>& needed,
+                      const Opsets& opsets, const std::string& prefix, int depth,
+                      std::vector<std::string>& list) {
   if (depth > kMaxFunctionDepth) return;  // reported when it is lowered
   for (int i : needed) {
     const onnx::NodeProto& node = nodes[i];
@@ -224,8 +129,8 @@ class NodeLowering {
     bool lowered = false;
     try {
       std::vector<Binding> inputs = bind_inputs(node);
-      const bool skipped = std::any_of(inputs.begin(), inputs.end(),
-                                       [](const Binding& b) { return b.failed; });
+      const bool skipped =
+          std::any_of(inputs.begin(), inputs.end(), [](const Binding& b) { return b.failed; });
       if (!skipped) {
         outputs = lower_bound(node, std::move(inputs));
         lowered = true;
@@ -246,7 +151,8 @@ class NodeLowering {
       }
       const Binding* found = scope_.find(name);
       if (!found) {
-        throw Error("input \"" + name + "\" is neither an input of the graph, an initializer, nor "
+        throw Error("input \"" + name +
+                    "\" is neither an input of the graph, an initializer, nor "
                     "an output of a node; check the file with onnx.checker");
       }
       if (found->unmade) throw Error("input \"" + name + "\" is an output that is not supported");
@@ -330,8 +236,9 @@ class NodeLowering {
       const auto at = static_cast<size_t>(i);
       inner.names[body->input(i)] = at < inputs.size() ? inputs[at] : Binding();
     }
-    return lower_body(body->node(), {body->output().begin(), body->output().end()}, inner,
-                      {&opsets, body, surroundings_.prefix + name_of(node) + "/", surroundings_.depth + 1});
+    return lower_body(
+        body->node(), {body->output().begin(), body->output().end()}, inner,
+        {&opsets, body, surroundings_.prefix + name_of(node) + "/", surroundings_.depth + 1});
   }
 
   onnx::TypeProto type_proto(const Binding& binding) const {
@@ -401,15 +308,6 @@ const Binding* Scope::find(const std::string& name) const {
     if (found != scope->names.end()) return &found->second;
   }
   return nullptr;
-}
-
-std::string describe(const onnx::NodeProto& node, const std::string& prefix) {
-  return "node \"" + prefix + name_of(node) + "\" (" + node.op_type() + ")";
-}
-
-std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted) {
-  const NodeOrder order(nodes);
-  return order.sorted(order.behind(wanted));
 }
 
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "import/lowering.h"
+#include "import/node_order.h"
 
 namespace sgtc {
-
-using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
 /// Names that the nodes of one graph or function body see.
 struct Scope {
@@ -28,14 +27,6 @@ struct Surroundings {
   std::string prefix;                 // of node names in messages: "outer/"
   int depth = 0;
 };
-
-/// "node \"name\" (Op)" for messages; a node without a name goes by its first output.
-std::string describe(const onnx::NodeProto& node, const std::string& prefix = "");
-
-/// The nodes that the named values need, operands first and otherwise in the order of the file,
-/// which need not be sorted. Throws Error for nodes that need themselves and for a name that two
-/// nodes compute.
-std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted);
 
 /// One line for each of the needed nodes that neither has a rule nor a function body nor is an If:
 /// node, operator, domain and version. Looks into the model's own functions.

@@ -86,8 +86,8 @@ class RoleAssignment {
     const bool statistic = state_.statistics.count(leaf.value) != 0;
     const bool trained = reason.empty() && wanted(leaf);
     if (trained) ++trained_;
-    role = statistic ? StateRole::kStatistic
-                     : (trained ? StateRole::kParameter : StateRole::kFrozen);
+    role =
+        statistic ? StateRole::kStatistic : (trained ? StateRole::kParameter : StateRole::kFrozen);
   }
 
   void check_patterns(const std::vector<std::string>& patterns, const std::string& option) const {
@@ -126,9 +126,8 @@ class RoleAssignment {
 }  // namespace
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&name](const std::string& pattern) {
-    return glob_matches(pattern, name);
-  });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&name](const std::string& pattern) { return glob_matches(pattern, name); });
 }
 
 void assign_roles(ImportState& state, ValueId loss, const std::vector<std::string>& train,

@@ -86,6 +86,9 @@ int64_t byte_count(const TensorType& type) {
   return elements * size_of(type.dtype);
 }
 
+// Sparse tensors are made dense in memory; a larger one is a mistake or an attack.
+constexpr int64_t kMaxDenseElements = int64_t{1} << 31;
+
 // The position of sparse entry `entry` in the dense tensor.
 int64_t dense_position(const Shape& shape, const Literal& indices, int64_t entry) {
   const int64_t count = element_count(shape);
@@ -106,6 +109,13 @@ int64_t dense_position(const Shape& shape, const Literal& indices, int64_t entry
                 to_string(shape));
   }
   return position;
+}
+
+void check_shape(const TensorType& type) {
+  for (int64_t size : type.shape) {
+    if (size < 0) throw Error("shape " + to_string(type.shape) + " has a negative dimension");
+  }
+  byte_count(type);
 }
 
 }  // namespace
@@ -137,10 +147,7 @@ TensorType type_of(const onnx::TensorProto& tensor) {
                 "bfloat16, float or double");
   }
   TensorType type{*dtype, Shape(tensor.dims().begin(), tensor.dims().end())};
-  for (int64_t size : type.shape) {
-    if (size < 0) throw Error("shape " + to_string(type.shape) + " has a negative dimension");
-  }
-  byte_count(type);
+  check_shape(type);
   return type;
 }
 
@@ -159,12 +166,23 @@ LiteralPtr literal_of(const onnx::TensorProto& tensor, const ExternalData& exter
   return std::make_shared<Literal>(type.dtype, type.shape, std::as_bytes(std::span(raw)), owner);
 }
 
+TensorType type_of(const onnx::SparseTensorProto& sparse) {
+  TensorType type = type_of(sparse.values());
+  type.shape.assign(sparse.dims().begin(), sparse.dims().end());
+  check_shape(type);
+  return type;
+}
+
 LiteralPtr literal_of(const onnx::SparseTensorProto& sparse, const ExternalData& external,
                       const std::shared_ptr<const void>& owner) {
+  const Shape shape = type_of(sparse).shape;
   const LiteralPtr values = literal_of(sparse.values(), external, owner);
   if (values->element_count() == 0) return nullptr;
+  if (sgtc::element_count(shape) > kMaxDenseElements) {
+    throw Error("the sparse tensor of shape " + to_string(shape) +
+                " is too large to be made dense");
+  }
   const LiteralPtr indices = literal_of(sparse.indices(), external, owner);
-  const Shape shape(sparse.dims().begin(), sparse.dims().end());
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t entries = values->element_count();
   const int64_t expected = indices->shape().size() == 1 ? entries : entries * rank;

@@ -22,6 +22,7 @@ std::string onnx_dtype_name(int32_t data_type);
 /// dtype and shape of a tensor. Throws Error when the Graph has no such dtype, when a dimension is
 /// negative, or when the number of elements does not fit.
 TensorType type_of(const onnx::TensorProto& tensor);
+TensorType type_of(const onnx::SparseTensorProto& sparse);
 
 /// The elements of `tensor`, which `owner` keeps alive: views of the bytes in memory or in the
 /// mapped external file wherever the layout allows it. Throws Error, without naming the tensor,

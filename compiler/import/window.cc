@@ -9,8 +9,7 @@ namespace {
 
 std::vector<int64_t> spatial_attribute(Lowering& node, const std::string& name, size_t length,
                                        int64_t otherwise, int64_t least) {
-  const std::vector<int64_t> values =
-      node.integers(name, std::vector<int64_t>(length, otherwise));
+  const std::vector<int64_t> values = node.integers(name, std::vector<int64_t>(length, otherwise));
   if (values.size() != length) {
     throw Error("attribute \"" + name + "\": expected " + std::to_string(length) +
                 " values, found " + std::to_string(values.size()));
@@ -61,8 +60,10 @@ Window window_of(Lowering& node, const std::vector<int64_t>& kernel, const Shape
   window.pads.assign(2 * dims, 0);
   if (mode == "VALID") return window;
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER") {
-    throw Error("attribute \"auto_pad\": expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found "
-                "\"" + mode + "\"");
+    throw Error(
+        "attribute \"auto_pad\": expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found "
+        "\"" +
+        mode + "\"");
   }
   for (size_t i = 0; i < dims && !transposed; ++i) {
     const int64_t output = (input[i] + window.strides[i] - 1) / window.strides[i];

@@ -48,14 +48,15 @@ TEST_CASE("Einsum forms") {
                   {{"a", {1, 2, 3, 4}}, {"b", {1, 10}}}) == Reals{21, 43});
   CHECK(output_of(einsum("...,...->...", "float a, float[2,3] b", "a, b"),
                   {{"a", {2}}, {"b", {1, 2, 3, 4, 5, 6}}}) == Reals{2, 4, 6, 8, 10, 12});
-  CHECK(output_of(einsum("abc,cd,def->abd", "float[1,1,2] a, float[2,2] b, float[2,1,1] c",
-                         "a, b, c"),
-                  {{"a", {1, 2}}, {"b", {1, 2, 3, 4}}, {"c", {1, 10}}}) == Reals{7, 100});
+  CHECK(output_of(
+            einsum("abc,cd,def->abd", "float[1,1,2] a, float[2,2] b, float[2,1,1] c", "a, b, c"),
+            {{"a", {1, 2}}, {"b", {1, 2, 3, 4}}, {"c", {1, 10}}}) == Reals{7, 100});
 }
 
 TEST_CASE("Einsum refuses what does not fit") {
-  CHECK(import_error(einsum("ij->i", "float[2] a", "a")).find("does not fit an operand of rank 1") !=
-        std::string::npos);
+  CHECK(
+      import_error(einsum("ij->i", "float[2] a", "a")).find("does not fit an operand of rank 1") !=
+      std::string::npos);
   CHECK(import_error(einsum("i->j", "float[2] a", "a")).find("a label that no operand has") !=
         std::string::npos);
 }
@@ -73,23 +74,22 @@ TEST_CASE("ConvTranspose with automatic padding and output padding") {
   CHECK(transposed("auto_pad = \"SAME_UPPER\"", "1, 1, 1") == Reals{1, 1, 3, 2});
   CHECK(transposed("auto_pad = \"SAME_LOWER\"", "1, 1, 1") == Reals{1, 3, 2, 2});
   CHECK(transposed("auto_pad = \"VALID\"", "1, 1, 1") == Reals{1, 1, 3, 2, 2});
-  CHECK(transposed("pads = [1, 1], output_padding = [1]", "1, 10, 100") ==
-        Reals{10, 102, 20, 200});
+  CHECK(transposed("pads = [1, 1], output_padding = [1]", "1, 10, 100") == Reals{10, 102, 20, 200});
 }
 
 TEST_CASE("pools") {
   const Values x = {{"x", {1, 2, 3, 4, 5}}};
   const auto pool = [&x](const std::string& op, const std::string& attributes) {
-    return output_of("g (float[1,1,5] x) => (float[N] y) { y = " + op + " <" + attributes +
-                         "> (x) }",
-                     x);
+    return output_of(
+        "g (float[1,1,5] x) => (float[N] y) { y = " + op + " <" + attributes + "> (x) }", x);
   };
   CHECK(pool("MaxPool", "kernel_shape = [2], strides = [2]") == Reals{2, 4});
   CHECK(pool("MaxPool", "kernel_shape = [2], strides = [2], ceil_mode = 1") == Reals{2, 4, 5});
   CHECK(pool("AveragePool", "kernel_shape = [3], pads = [1, 1], strides = [2]") ==
         Reals{1.5, 3, 4.5});
-  CHECK(close(pool("AveragePool", "kernel_shape = [3], pads = [1, 1], strides = [2], "
-                                  "count_include_pad = 1"),
+  CHECK(close(pool("AveragePool",
+                   "kernel_shape = [3], pads = [1, 1], strides = [2], "
+                   "count_include_pad = 1"),
               {1, 3, 3}));
   CHECK(output_of("g (float[1,1,5] x) => (float[1,1,1] y) { y = GlobalAveragePool (x) }", x) ==
         Reals{3});
@@ -99,9 +99,11 @@ TEST_CASE("pools") {
 
 TEST_CASE("Resize nearest and linear") {
   const auto resize = [](const std::string& attributes) {
-    return output_of("g (float[1,1,2] x) => (float[1,1,4] y) <float[3] s = {1, 1, 2}> "
-                     "{ y = Resize <" + attributes + "> (x, , s) }",
-                     {{"x", {1, 3}}});
+    return output_of(
+        "g (float[1,1,2] x) => (float[1,1,4] y) <float[3] s = {1, 1, 2}> "
+        "{ y = Resize <" +
+            attributes + "> (x, , s) }",
+        {{"x", {1, 3}}});
   };
   CHECK(resize("mode = \"nearest\"") == Reals{1, 1, 3, 3});
   CHECK(resize("mode = \"linear\"") == Reals{1, 1.5, 2.5, 3});

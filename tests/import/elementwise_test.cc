@@ -81,8 +81,7 @@ TEST_CASE("arithmetic and comparison broadcast") {
   CHECK(binary("Div", "int64", {7, -7}, {2, 2}) == std::vector<double>{3, -3});
   CHECK(binary("Mod", "int64", {-4, 7, 5}, {3, -3, 3}) == std::vector<double>{2, -2, 2});
   CHECK(binary("Mod <fmod = 1>", "float", {-4, 7}, {3, -3}) == std::vector<double>{-1, 1});
-  CHECK(binary("GreaterOrEqual", "float", {1, kNan}, {1, 1}, "bool") ==
-        std::vector<double>{1, 0});
+  CHECK(binary("GreaterOrEqual", "float", {1, kNan}, {1, 1}, "bool") == std::vector<double>{1, 0});
   CHECK(binary("BitShift <direction = \"LEFT\">", "uint8", {1, 3}, {2, 1}) ==
         std::vector<double>{4, 6});
   CHECK(binary("BitwiseXor", "int32", {6, 5}, {3, 5}) == std::vector<double>{5, 0});
@@ -91,9 +90,9 @@ TEST_CASE("arithmetic and comparison broadcast") {
 TEST_CASE("variadic operators") {
   const Values inputs = {{"a", {1, 5}}, {"b", {2, 4}}, {"c", {3, 3}}};
   const auto result = [&inputs](const std::string& op) {
-    return output_of("g (float[2] a, float[2] b, float[2] c) => (float[2] y) { y = " + op +
-                         "(a, b, c) }",
-                     inputs);
+    return output_of(
+        "g (float[2] a, float[2] b, float[2] c) => (float[2] y) { y = " + op + "(a, b, c) }",
+        inputs);
   };
   CHECK(result("Sum") == std::vector<double>{6, 12});
   CHECK(result("Mean") == std::vector<double>{2, 4});

@@ -1,7 +1,7 @@
 // Models that exporters wrote: the interpreter's loss of the imported graph is PyTorch's loss
 // before any update. Skipped without the folder ../shared/data.
-#include <filesystem>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "import/helper.h"
@@ -41,8 +41,8 @@ Tensor read_npy(const TensorType& type, const std::string& path) {
   const size_t begin = 10 + header;
   REQUIRE(file.size() - begin ==
           static_cast<size_t>(element_count(type.shape) * size_of(type.dtype)));
-  return Tensor(Literal(type.dtype, type.shape,
-                        std::as_bytes(std::span(file)).subspan(begin), nullptr));
+  return Tensor(
+      Literal(type.dtype, type.shape, std::as_bytes(std::span(file)).subspan(begin), nullptr));
 }
 
 double first_loss(const fs::path& folder, const Graph& graph) {
@@ -73,6 +73,28 @@ TEST_CASE("exported models give PyTorch's first loss", "[data]") {
       if (!frozen && !is_random(graph)) CHECK(found == Approx(expected).epsilon(2e-6));
     }
   }
+}
+
+TEST_CASE("numbers and masks that PyTorch's exporter writes as initializers are not trained",
+          "[data]") {
+  if (!fs::exists(kData)) return;
+  const Graph physics = import_file(kData / "exported/torch_pinn_like/dynamo23.onnx");
+  CHECK(physics.states.size() == 7);
+  CHECK(physics.find("k") != kNone);
+  const Graph llama = import_file(kData / "exported/hf_llama_gqa/dynamo18.onnx");
+  for (ValueId state : llama.states) CHECK(llama.value(state).role == StateRole::kParameter);
+  CHECK(llama.value(llama.find("unsqueeze_16")).kind == ValueKind::kConstant);
+  CHECK(llama.value(llama.find("val_93")).kind == ValueKind::kState);
+}
+
+TEST_CASE("what the exporter's optimizer lost is said", "[data]") {
+  if (!fs::exists(kData)) return;
+  Diagnostics diagnostics;
+  const std::string path = (kData / "exported/tv_resnet_small/dynamo18.onnx").string();
+  import_graph(OnnxModel::load(path, diagnostics), {}, diagnostics);
+  REQUIRE(diagnostics.all().size() == 1);
+  CHECK(diagnostics.all()[0].text.find("12 of the exporter's parameters, such as "
+                                       "\"m.bn1.weight\", are not in the file") == 0);
 }
 
 TEST_CASE("inference models of ONNX Runtime's tests import", "[data]") {

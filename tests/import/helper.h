@@ -25,8 +25,7 @@ Graph import_text(const std::string& graph, int opset = 21, bool training = fals
 Values run(const Graph& graph, const Values& inputs);
 
 /// The first output of a graph text.
-std::vector<double> output_of(const std::string& graph, const Values& inputs = {},
-                              int opset = 21);
+std::vector<double> output_of(const std::string& graph, const Values& inputs = {}, int opset = 21);
 
 /// The text of the Error that an import throws; empty when it throws none.
 std::string import_error(const OnnxModel& model, const ImportOptions& options = {});

@@ -18,7 +18,8 @@ bool has(const std::string& text, const std::string& part) {
 const char* const kClassifier = R"(
   g (float[2,1,2] x, int64[2] labels) => (float loss)
   <float[1,1,1] conv = {2}, float[1] scale = {1}, float[1] bias = {0}, float[1] mean = {0},
-   float[1] var = {1}, int64[2] shape = {2, 2}, float[2,2] fc = {1, 2, 3, 4}, float[3] spare = {1, 2, 3}>
+   float[1] var = {1}, int64[2] shape = {2, 2}, float[2,2] fc = {1, 2, 3, 4},
+   float[3] spare = {1, 2, 3}>
   {
     c = Conv (x, conv)
     n, next_mean, next_var = BatchNormalization <training_mode = 1> (c, scale, bias, mean, var)
@@ -104,7 +105,8 @@ TEST_CASE("a tied weight is one state") {
       same = Identity (t)
       b = MatMul (a, same)
       loss = ReduceSum <keepdims = 0> (b)
-    })", 21, true);
+    })",
+                                  21, true);
   CHECK(graph.states.size() == 1);
 }
 
@@ -140,7 +142,8 @@ TEST_CASE("the loss is the only scalar float output or the named one") {
   CHECK(graph.outputs[0].name == "b");
   CHECK(graph.outputs[1].name == "y");
   options.loss = "y";
-  CHECK(has(import_error(two, options), "--loss y: expected a scalar float, found f32 of shape [2]"));
+  CHECK(
+      has(import_error(two, options), "--loss y: expected a scalar float, found f32 of shape [2]"));
   options.loss = "q";
   CHECK(has(import_error(two, options), "no output of that name; its outputs are \"y\", \"a\""));
 }
@@ -158,10 +161,10 @@ TEST_CASE("an output that is not the loss may need unsupported nodes") {
   Diagnostics diagnostics;
   ImportOptions options;
   options.loss = "loss";
-  const Graph graph = import_graph(
-      model_of("g (float[2,2] x) => (float[1] d, float loss) "
-               "{ loss = ReduceSum <keepdims = 0> (x) d = org.acme.Foo (x) }"),
-      options, diagnostics);
+  const Graph graph =
+      import_graph(model_of("g (float[2,2] x) => (float[1] d, float loss) "
+                            "{ loss = ReduceSum <keepdims = 0> (x) d = org.acme.Foo (x) }"),
+                   options, diagnostics);
   CHECK(graph.outputs.size() == 1);
   REQUIRE(!diagnostics.all().empty());
   CHECK(diagnostics.all()[0].object == "output \"d\"");
@@ -188,7 +191,8 @@ TEST_CASE("functions of the model and of ONNX are opened") {
     <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
     g (float[2] x) => (float[2] y) { y = local.scaled <factor = 3.0> (x) }
     <domain: "local", opset_import: ["" : 21]>
-    scaled <factor> (a) => (b) { f = Constant <value_float : float = @factor> () b = Mul (a, f) })");
+    scaled <factor> (a) => (b)
+    { f = Constant <value_float : float = @factor> () b = Mul (a, f) })");
   Diagnostics diagnostics;
   const OnnxModel model = OnnxModel::from_proto(proto, "m", ".", diagnostics);
   ImportOptions options;
@@ -268,7 +272,8 @@ TEST_CASE("intermediate values never take the name of a state") {
   const Graph graph = import_graph(model, {}, diagnostics);
   REQUIRE(graph.states.size() == 1);
   CHECK(graph.value(graph.states[0]).name == "loss.1");
-  const OnnxModel reserved = model_of("g (float[1] step) => (float loss) "
-                                      "{ loss = ReduceSum <keepdims = 0> (step) }");
+  const OnnxModel reserved = model_of(
+      "g (float[1] step) => (float loss) "
+      "{ loss = ReduceSum <keepdims = 0> (step) }");
   CHECK(has(import_error(reserved), "must not be called learning_rate, seed or step"));
 }

@@ -12,9 +12,10 @@ namespace {
 const Values kBatch = {{"x", {std::log(3), 0, 0, 0, 5, -5}}, {"labels", {0, 1, -100}}};
 
 std::string weighted(const std::string& reduction, const std::string& type) {
-  return "g (float[3,2] x, int64[3] labels) => (" + type + " loss) <float[2] w = {1, 3}> "
-         "{ loss = SoftmaxCrossEntropyLoss <ignore_index = -100, reduction = \"" + reduction +
-         "\"> (x, labels, w) }";
+  return "g (float[3,2] x, int64[3] labels) => (" + type +
+         " loss) <float[2] w = {1, 3}> "
+         "{ loss = SoftmaxCrossEntropyLoss <ignore_index = -100, reduction = \"" +
+         reduction + "\"> (x, labels, w) }";
 }
 
 }  // namespace

@@ -45,8 +45,9 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 onnx::ModelProto identity_model() {
-  return parse_onnx("<ir_version: 10, opset_import: [\"\" : 21]> "
-                    "g (float[2] x) => (float[2] y) { y = Add (x, w) }");
+  return parse_onnx(
+      "<ir_version: 10, opset_import: [\"\" : 21]> "
+      "g (float[2] x) => (float[2] y) { y = Add (x, w) }");
 }
 
 // Adds the initializer "w" whose four-byte floats lie in `location`.
@@ -150,6 +151,19 @@ TEST_CASE("external data outside the folder or of the wrong size is refused") {
             "expected 8 bytes for its shape, found length 7"));
   CHECK(has(external_error(folder, external_model("w.bin", "-1")), "expected a number of bytes"));
   CHECK(external_error(folder, external_model("sub/inner.bin")).empty());
+}
+
+TEST_CASE("a sparse tensor that would not fit in memory is refused") {
+  onnx::ModelProto model = identity_model();
+  auto& sparse = *model.mutable_graph()->add_sparse_initializer();
+  sparse.mutable_values()->set_name("w");
+  sparse.mutable_values()->set_data_type(onnx::TensorProto::FLOAT);
+  sparse.mutable_values()->add_dims(1);
+  sparse.mutable_values()->add_float_data(1);
+  sparse.add_dims(int64_t{1} << 40);
+  Diagnostics diagnostics;
+  const OnnxModel loaded = OnnxModel::from_proto(model, "m", ".", diagnostics);
+  CHECK(has(import_error(loaded), "initializer \"w\": the sparse tensor of shape"));
 }
 
 TEST_CASE("tensors whose bytes do not fit their shape are named") {

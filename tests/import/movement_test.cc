@@ -9,8 +9,8 @@ using Reals = std::vector<double>;
 TEST_CASE("Reshape copies sizes, takes the rest and accepts zero sizes") {
   const auto reshape = [](const std::string& shape, const std::string& attributes,
                           const std::string& input) {
-    return "g (float" + input + " x) => (float[N] y) <int64[2] s = {" + shape +
-           "}> { y = Reshape" + attributes + "(x, s) }";
+    return "g (float" + input + " x) => (float[N] y) <int64[2] s = {" + shape + "}> { y = Reshape" +
+           attributes + "(x, s) }";
   };
   CHECK(import_text(reshape("0, -1", "", "[4,2,3]")).shape(1) == Shape{4, 6});
   const Graph empty = import_text(
@@ -99,8 +99,9 @@ TEST_CASE("Expand, Tile, Squeeze, Unsqueeze, Flatten, Transpose") {
   CHECK(import_text("g (float[1,2,1] x) => (float[N] y) { y = Squeeze (x) }").shape(1) == Shape{2});
   CHECK(import_text("g (float[2] x) => (float[N] y) { y = Unsqueeze <axes = [0, -1]> (x) }", 11)
             .shape(1) == Shape{1, 2, 1});
-  CHECK(import_text("g (float[2,3,4] x) => (float[N] y) { y = Flatten <axis = -1> (x) }").shape(1) ==
-        Shape{6, 4});
+  CHECK(
+      import_text("g (float[2,3,4] x) => (float[N] y) { y = Flatten <axis = -1> (x) }").shape(1) ==
+      Shape{6, 4});
   CHECK(output_of("g (float[2,2] x) => (float[2,2] y) { y = Transpose (x) }",
                   {{"x", {1, 2, 3, 4}}}) == Reals{1, 3, 2, 4});
 }
@@ -125,7 +126,8 @@ TEST_CASE("constants of shapes, ranges, identities") {
   CHECK(output_of("g () => (int64[3] y) <int64 a = {5}, int64 b = {0}, int64 d = {-2}> "
                   "{ y = Range (a, b, d) }") == Reals{5, 3, 1});
   CHECK(output_of("g () => (float[4] y) <float a = {1}, float b = {2}, float d = {0.3}> "
-                  "{ y = Range (a, b, d) }").size() == 4);
+                  "{ y = Range (a, b, d) }")
+            .size() == 4);
   CHECK(output_of("g (float[2,3] x) => (float[2,3] y) { y = EyeLike <k = 1> (x) }",
                   {{"x", {0, 0, 0, 0, 0, 0}}}) == Reals{0, 1, 0, 0, 0, 1});
   CHECK(output_of("g (float[2,3,4] x) => (int64[2] y) { y = Shape <start = -2> (x) }") ==

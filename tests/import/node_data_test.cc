@@ -84,23 +84,21 @@ std::string differences(const fs::path& folder, bool constants) {
   verify(graph, "import");
   Interpreter interpreter(graph);
   for (int i = 0; i < proto.graph().input_size() && !constants; ++i) {
-    const onnx::TensorProto tensor =
-        read_tensor(set / ("input_" + std::to_string(i) + ".pb"));
+    const onnx::TensorProto tensor = read_tensor(set / ("input_" + std::to_string(i) + ".pb"));
     const LiteralPtr literal = literal_of(tensor, ExternalData("."), nullptr);
     interpreter.set(proto.graph().input(i).name(), Tensor(*literal));
   }
   interpreter.run();
   std::string wrong;
   for (int i = 0; i < proto.graph().output_size(); ++i) {
-    const onnx::TensorProto expected =
-        read_tensor(set / ("output_" + std::to_string(i) + ".pb"));
+    const onnx::TensorProto expected = read_tensor(set / ("output_" + std::to_string(i) + ".pb"));
     const LiteralPtr literal = literal_of(expected, ExternalData("."), nullptr);
     const Tensor& found = interpreter.output(proto.graph().output(i).name());
     const double tolerance = tolerance_of(literal->dtype());
-    const bool same = found.type.dtype == literal->dtype() &&
-                      element_count(found.type.shape) == element_count(literal->shape()) &&
-                      sgtc::testing::close(values_of(found), values_of(Tensor(*literal)),
-                                           tolerance);
+    const bool same =
+        found.type.dtype == literal->dtype() &&
+        element_count(found.type.shape) == element_count(literal->shape()) &&
+        sgtc::testing::close(values_of(found), values_of(Tensor(*literal)), tolerance);
     if (!same) wrong += " " + proto.graph().output(i).name();
   }
   return wrong;
@@ -142,9 +140,9 @@ TEST_CASE("ONNX's node tests", "[node-data]") {
   std::set<fs::path> folders(fs::directory_iterator(data), {});
   for (const fs::path& folder : folders) {
     const std::string name = folder.filename().string();
-    const bool skipped = std::any_of(
-        patterns.begin(), patterns.end(),
-        [&name](const std::string& pattern) { return glob_matches(pattern, name); });
+    const bool skipped =
+        std::any_of(patterns.begin(), patterns.end(),
+                    [&name](const std::string& pattern) { return glob_matches(pattern, name); });
     if (skipped || opset_of(folder) > kNewestOpset) continue;
     const std::string failure = failure_of(folder);
     INFO(name << ": " << failure);

@@ -16,8 +16,8 @@ namespace {
 std::string batch_norm(const std::string& momentum) {
   return "g (float[2,1,2] x, float[2,1,2] c) => (float loss, float[2,1,2] y) "
          "<float[1] s = {1}, float[1] b = {0}, float[1] mean = {0}, float[1] var = {1}> "
-         "{ y, m, v = BatchNormalization <training_mode = 1, momentum = " + momentum +
-         "> (x, s, b, mean, var) p = Mul (y, c) loss = ReduceSum <keepdims = 0> (p) }";
+         "{ y, m, v = BatchNormalization <training_mode = 1, momentum = " +
+         momentum + "> (x, s, b, mean, var) p = Mul (y, c) loss = ReduceSum <keepdims = 0> (p) }";
 }
 
 Graph import_batch_norm(const std::string& momentum, int64_t micro_batches) {
@@ -84,10 +84,11 @@ TEST_CASE("RMS, group, instance and Lp normalization") {
                         "{ y = RMSNormalization (x, s) }",
                         {{"x", x}}, 23),
               {3 / rms, 8 / rms}));
-  CHECK(close(output_of("g (float[1,2,2] x) => (float[1,2,2] y) <float[2] s = {1, 2}, "
-                        "float[2] b = {0, 1}> { y = GroupNormalization <num_groups = 1> (x, s, b) }",
-                        {{"x", {-1, -1, 1, 1}}}),
-              {-1, -1, 3, 3}, 1e-5));
+  CHECK(
+      close(output_of("g (float[1,2,2] x) => (float[1,2,2] y) <float[2] s = {1, 2}, "
+                      "float[2] b = {0, 1}> { y = GroupNormalization <num_groups = 1> (x, s, b) }",
+                      {{"x", {-1, -1, 1, 1}}}),
+            {-1, -1, 3, 3}, 1e-5));
   CHECK(close(output_of("g (float[1,1,2] x) => (float[1,1,2] y) <float[1] s = {2}, "
                         "float[1] b = {1}> { y = InstanceNormalization (x, s, b) }",
                         {{"x", {-1, 1}}}),
@@ -114,12 +115,13 @@ TEST_CASE("Dropout keeps the mean, differs by node and passes through in evaluat
 TEST_CASE("attention: causal, grouped, masked") {
   // Equal scores everywhere: the output is the mean of the values that a query sees.
   const auto attend = [](const std::string& attributes, const std::string& mask) {
-    return output_of("g (float[1,2,2,1] q, float[1,1,2,1] k, float[1,1,2,1] v" +
-                         std::string(mask.empty() ? "" : ", bool[2,2] m") + ") => (float[1,2,2,1] y) "
-                         "{ y = Attention" + attributes + "(q, k, v" + mask + ") }",
-                     mask.empty() ? Values{{"v", {1, 3}}}
-                                  : Values{{"v", {1, 3}}, {"m", {0, 1, 0, 0}}},
-                     23);
+    return output_of(
+        "g (float[1,2,2,1] q, float[1,1,2,1] k, float[1,1,2,1] v" +
+            std::string(mask.empty() ? "" : ", bool[2,2] m") +
+            ") => (float[1,2,2,1] y) "
+            "{ y = Attention" +
+            attributes + "(q, k, v" + mask + ") }",
+        mask.empty() ? Values{{"v", {1, 3}}} : Values{{"v", {1, 3}}, {"m", {0, 1, 0, 0}}}, 23);
   };
   CHECK(close(attend("", ""), {2, 2, 2, 2}));
   CHECK(close(attend(" <is_causal = 1> ", ""), {1, 2, 1, 2}));
@@ -129,10 +131,11 @@ TEST_CASE("attention: causal, grouped, masked") {
 TEST_CASE("rotary embedding turns pairs of elements") {
   const std::string attributes = " <num_heads = 1, interleaved = ";
   const auto rotate = [&attributes](const std::string& interleaved) {
-    return output_of("g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,2] c = {0, 1}, "
-                     "float[1,1,2] s = {1, 0}> { y = RotaryEmbedding" + attributes + interleaved +
-                         "> (x, c, s) }",
-                     {{"x", {1, 2, 3, 4}}}, 23);
+    return output_of(
+        "g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,2] c = {0, 1}, "
+        "float[1,1,2] s = {1, 0}> { y = RotaryEmbedding" +
+            attributes + interleaved + "> (x, c, s) }",
+        {{"x", {1, 2, 3, 4}}}, 23);
   };
   CHECK(rotate("0") == Reals{-3, 2, 1, 4});
   CHECK(rotate("1") == Reals{-2, 1, 3, 4});
