@@ -194,9 +194,9 @@ class Writer {
       if (state.role != "parameter" || state.position != p) continue;
       layer(layer_of(state.name)).parameters += elements_of(state.shape);
     }
-    line("  layers, per step    parameters  calls      flops       bytes");
+    line("  layers, per step                parameters  calls      flops       bytes");
     for (const Layer& l : layers) {
-      line("    " + padded(l.name, 14) + right(exact_text(l.parameters), 12) +
+      line("    " + padded(l.name, 26) + right(exact_text(l.parameters), 12) +
            right(std::to_string(l.calls), 7) + right(count_text(l.flops), 11) +
            right(bytes_text(l.bytes), 12));
     }
@@ -296,6 +296,8 @@ class Writer {
 std::string to_text(const plan::Plan& plan) { return Writer(plan).run(); }
 
 std::string layer_of(const std::string& name) {
+  static const std::string kUpdate = "update of ";
+  if (name.compare(0, kUpdate.size(), kUpdate) == 0) return layer_of(name.substr(kUpdate.size()));
   const std::vector<std::string> parts = parts_of(name);
   const auto number = std::find_if(parts.begin(), parts.end(), is_number);
   if (number != parts.end()) return join({parts.begin(), number + 1}, ".");

@@ -31,8 +31,8 @@ position 0, stage 0
     reduce_ds            all_reduce on backward
     backward_scale           1        256     1.1 KiB
     update                   3      2.1 k    12.2 KiB
-  layers, per step    parameters  calls      flops       bytes
-    other                2,064     23    101.7 k    70.5 KiB
+  layers, per step                parameters  calls      flops       bytes
+    other                            2,064     23    101.7 k    70.5 KiB
   kernels: 12 kernels, 23 calls per step
      calls kind           flops       bytes  nodes
          2 matmul         8.2 k     3.5 KiB  down
@@ -97,6 +97,7 @@ TEST_CASE("layers are named up to the first number") {
   CHECK(layer_of("/transformer/h.0/attn/MatMul") == "transformer.h.0");
   CHECK(layer_of("transformer.h.11.attn.weight") == "transformer.h.11");
   CHECK(layer_of("fc1.weight") == "fc1");
+  CHECK(layer_of("update of m.h.1.weight") == "m.h.1");
   CHECK(layer_of("MatMul_3") == "other");
   CHECK(layer_of("") == "other");
 }
