@@ -1,0 +1,87 @@
+"""Compiles and trains the models that PyTorch exported and compares every loss with PyTorch's.
+
+usage: exported_models.py SGTC EXPORTED_FOLDER WORK_FOLDER [MODEL/FILE...]
+
+Each folder has expected.json (losses of 8 full-batch steps), the inputs as .npy, and the files of
+several exporters. Prints one line per run; exits with 1 if a loss is off by more than 1e-4.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+TOLERANCE = 1e-4
+# The torch.export exporter folds BatchNormalization away: such a file cannot train as PyTorch does.
+LOST_IN_EXPORT = {("tv_resnet_small", "dynamo18"), ("tv_resnet_small", "dynamo23")}
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise RuntimeError(f"exit {result.returncode}: {' '.join(command)}\n{result.stderr}")
+
+
+def optimizer_options(name, expected):
+    if name == "sgd":
+        return ["--optimizer", "sgd"]
+    betas = ",".join(map(str, expected["betas"]))
+    return ["--optimizer", "adamw", "--betas", betas, "--eps", str(expected["eps"]),
+            "--weight-decay", str(expected["weight_decay"])]
+
+
+def losses(sgtc, folder, file, optimizer, expected, work):
+    program = os.path.join(work, "train")
+    log = os.path.join(work, "log.jsonl")
+    if os.path.exists(log):
+        os.remove(log)
+    model = os.path.join(folder, file + ".onnx")
+    run([sgtc, model, "-o", program] + optimizer_options(optimizer, expected[optimizer]))
+    command = [program, "--steps", str(len(expected[optimizer]["losses"])), "--lr",
+               str(expected[optimizer]["lr"]), "--log", log, "--quiet"]
+    for name in expected["inputs"]:
+        command += ["--data", f"{name}={os.path.join(folder, name + '.npy')}"]
+    run(command)
+    with open(log) as lines:
+        steps = [json.loads(line) for line in lines]
+    return [step["loss"] for step in steps if "loss" in step]
+
+
+def check(sgtc, root, model, file, optimizer, work):
+    folder = os.path.join(root, model)
+    with open(os.path.join(folder, "expected.json")) as text:
+        expected = json.load(text)
+    try:
+        found = losses(sgtc, folder, file, optimizer, expected, work)
+    except RuntimeError as error:
+        print(f"FAIL {model}/{file} {optimizer}: {error}")
+        return False
+    wanted = expected[optimizer]["losses"]
+    if len(found) != len(wanted):
+        print(f"FAIL {model}/{file} {optimizer}: {len(found)} losses, expected {len(wanted)}")
+        return False
+    worst = max(abs(f - w) / abs(w) for f, w in zip(found, wanted))
+    comparable = (model, file) not in LOST_IN_EXPORT
+    good = worst <= TOLERANCE or (not comparable and found[-1] < found[0])
+    note = "" if comparable else " (BatchNorm lost in export: must only learn)"
+    print(f"{'ok  ' if good else 'FAIL'} {model}/{file} {optimizer}: worst relative {worst:.1e}{note}")
+    return good
+
+
+def main():
+    sgtc, root, work = sys.argv[1:4]
+    chosen = sys.argv[4:]
+    good = True
+    for model in sorted(os.listdir(root)):
+        if model == "torch_unet_tiny" and not chosen:
+            continue
+        for name in sorted(os.listdir(os.path.join(root, model))):
+            file, extension = os.path.splitext(name)
+            if extension != ".onnx" or (chosen and f"{model}/{file}" not in chosen):
+                continue
+            for optimizer in ("sgd", "adamw"):
+                good = check(sgtc, root, model, file, optimizer, work) and good
+    sys.exit(0 if good else 1)
+
+
+main()
