@@ -24,7 +24,7 @@ class Optimizer {
     const ValueId loss = graph_.outputs[0].value;
     std::vector<Trained> trained;
     for (const ParameterGradient& gradient : gradients) trained.push_back(widen(gradient));
-    at({});
+    at("gradient norm");
     const ValueId norm = global_norm(trained);
     finite_ = graph_.add(Op::kLogicalAnd, {is_finite(norm), is_finite(e_.reshape(loss, {}))}, {},
                          "finite");
@@ -36,7 +36,7 @@ class Optimizer {
     learning_rate_ = graph_.control("learning_rate");
     if (is_adam()) add_bias_corrections();
     for (Trained& parameter : trained) {
-      at(graph_.value(parameter.state).name);
+      at(update_of(parameter.state));
       if (clips) parameter.gradient = e_.mul(parameter.gradient, in_type_of(parameter, scale));
       update(parameter);
     }
@@ -45,14 +45,12 @@ class Optimizer {
  private:
   bool is_adam() const { return options_.kind != OptimizerOptions::Kind::kSgd; }
 
-  /// The update of a parameter has no ONNX node: it is called after the parameter.
-  void at(const std::string& parameter) {
-    graph_.context() = {Phase::kUpdate, 0, {}};
-    if (!parameter.empty()) graph_.context().sources = {"update of " + parameter};
-  }
+  /// The update phase has no ONNX nodes: `source` names its nodes in plans and traces.
+  void at(const std::string& source) { graph_.context() = {Phase::kUpdate, 0, {source}}; }
+  std::string update_of(ValueId state) const { return "update of " + graph_.value(state).name; }
 
   Trained widen(const ParameterGradient& gradient) {
-    at(graph_.value(gradient.state).name);
+    at(update_of(gradient.state));
     ValueId sum = gradient.uses[0];
     for (size_t i = 1; i < gradient.uses.size(); ++i) sum = e_.add(sum, gradient.uses[i]);
     const bool is_double = graph_.dtype(gradient.state) == DType::kFloat64;
