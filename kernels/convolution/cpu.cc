@@ -5,7 +5,8 @@
 //   input gradient  input channels   input positions   (output channel, tap)
 //   weight gradient output channels  (channel, tap)    (sample, output position)
 //
-// for each sample and group (the weight gradient: for each group). The packing of the second
+// for each sample and group (the weight gradient: for each group), summed over the depth in the
+// order that tile_product.h states. The packing of the second
 // operand reads the image where the window lies over it and zeros elsewhere (so an infinite weight
 // over padding gives NaN, as it does in frameworks that pad the image). Left out: Winograd's and
 // Fourier methods, which round differently, and skipping the zeros between strides in the input
@@ -157,7 +158,7 @@ SGTC_INLINE void pack_samples(E* to, int64_t positions, int64_t count, int64_t b
   }
 }
 
-template <typename Tile, int64_t MaxDepth, typename T>
+template <typename Tile, typename T>
 struct Convolution {
   using E = typename Tile::E;
   using V = typename Tile::V;
@@ -171,7 +172,7 @@ struct Convolution {
   SGTC_INLINE void multiply(const ConvBlock& block, int64_t batch, int64_t channels,
                             int64_t columns, int64_t depth, PackA pack_a, PackB pack_b) const {
     const int64_t first_row = block.group * (channels / s.groups) + block.row;
-    multiply_tile<Tile, kMaxBlockRows, kMaxBlockColumns, MaxDepth>(
+    multiply_tile<Tile, kMaxBlockRows, kMaxBlockColumns>(
         block.rows, block.columns, depth, pack_a, pack_b,
         [&](int64_t row, int64_t column, V values, int64_t lanes) __attribute__((always_inline)) {
           store_result(args, result, channels, columns, batch, first_row + row,
@@ -244,7 +245,7 @@ struct Convolution {
     multiply(
         block, 0, s.groups * s.output_channels, columns, s.batch * positions,
         [&](E* to, int64_t begin, int64_t count) __attribute__((always_inline)) {
-          pack_samples<Tile::kRows, MaxDepth>(
+          pack_samples<Tile::kRows, Tile::kDepth>(
               to, positions, block.rows, begin, count,
               [&](E* line, int64_t row, int64_t sample, int64_t position, int64_t n) {
                 const T* from =
@@ -253,7 +254,7 @@ struct Convolution {
               });
         },
         [&](E* to, int64_t begin, int64_t count) __attribute__((always_inline)) {
-          pack_samples<Tile::kColumns, MaxDepth>(
+          pack_samples<Tile::kColumns, Tile::kDepth>(
               to, positions, block.columns, begin, count,
               [&](E* line, int64_t column, int64_t sample, int64_t position, int64_t n) {
                 const int64_t flat = block.column + column;
@@ -281,12 +282,12 @@ SGTC_INLINE bool is_empty(const ConvShape& s, Direction direction) {
   }
 }
 
-template <Direction direction, typename Tile, int64_t MaxDepth, typename T>
+template <Direction direction, typename Tile, typename T>
 SGTC_INLINE void convolve_tiles(const ConvShape& s, void* const* args, void* const* tensors,
                                 int64_t begin, int64_t end) {
-  const Convolution<Tile, MaxDepth, T> convolution = {s, args, static_cast<const T*>(tensors[0]),
-                                                      static_cast<const T*>(tensors[1]),
-                                                      static_cast<T*>(tensors[2])};
+  const Convolution<Tile, T> convolution = {s, args, static_cast<const T*>(tensors[0]),
+                                            static_cast<const T*>(tensors[1]),
+                                            static_cast<T*>(tensors[2])};
   for (int64_t index = begin; index < end; ++index) {
     if constexpr (direction == Direction::kForward) {
       convolution.forward(index);
@@ -304,11 +305,11 @@ SGTC_INLINE void convolve(const ConvShape* shape, void* const* args, void* const
   const ConvShape& s = *shape;
   if (is_empty(s, direction)) return;
   if constexpr (__is_same(T, double)) {
-    convolve_tiles<direction, DoubleTile, 128, T>(s, args, tensors, begin, end);
+    convolve_tiles<direction, DoubleTile, T>(s, args, tensors, begin, end);
   } else if (s.wide_vectors != 0) {
-    convolve_tiles<direction, WideTile, 256, T>(s, args, tensors, begin, end);
+    convolve_tiles<direction, WideTile, T>(s, args, tensors, begin, end);
   } else {
-    convolve_tiles<direction, NarrowTile, 256, T>(s, args, tensors, begin, end);
+    convolve_tiles<direction, NarrowTile, T>(s, args, tensors, begin, end);
   }
 }
 

@@ -7,10 +7,12 @@
 // reads them, and keep a small tile of C in registers for the whole slice. What differs:
 // - An operand is a function that packs a panel, so a convolution needs no matrix in memory: its
 //   packing reads the image (matmul, convolution and attention share this file).
-// - Each element of C is one chain of fused multiply-adds over the depth, in order. Between slices
-//   the partial sum rests in memory in the same precision. So its bits depend on neither the sizes
-//   of tiles nor vector width nor threads. Splitting the depth over threads is left out for that
-//   reason; long products of small results are slower for it.
+// - The order of a sum follows its length alone. One chain of n additions loses up to n roundings,
+//   which long products (18432 terms and more in weight gradients of convolutions) cannot afford.
+//   So each slice of kDepth terms is a chain of fused multiply-adds of its own that starts from
+//   zero, the results of up to 16 slices are added in order, and the sums of these groups are added
+//   in order. Bits depend on neither the sizes of tiles nor vector width nor threads. Splitting the
+//   depth over threads is left out; long products of small results are slower for it.
 // - Every tile packs for itself, so blocks are independent and need no shared workspace: about 10%
 //   of the time for large products.
 #pragma once
@@ -23,7 +25,8 @@ SGTC_KERNELS_BEGIN
 
 namespace sgtc::kernels {
 
-/// The register tile: Rows x (Vectors * 16) elements of type E.
+/// The register tile: Rows x (Vectors * 16) elements of type E. Slices are of one depth for all
+/// tiles of a type, since results depend on it.
 template <typename E_, int Rows_, int Vectors_>
 struct RegisterTile {
   using E = E_;
@@ -32,6 +35,8 @@ struct RegisterTile {
   static constexpr int kVectors = Vectors_;
   static constexpr int64_t kColumns = Vectors_ * kLanes;
   static constexpr int64_t kElements = Rows_ * kColumns;
+  static constexpr int64_t kDepth = 1024 / sizeof(E_);
+  static constexpr int64_t kGroupDepth = 16 * kDepth;
 };
 
 // 12 and 24 accumulators for 16 registers of 256 and 32 of 512 bits.
@@ -40,19 +45,14 @@ using WideTile = RegisterTile<float, 12, 2>;
 using DoubleTile = RegisterTile<double, 2, 1>;
 
 /// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where a holds `depth` columns of kRows
-/// elements and b `depth` rows of kColumns elements.
+/// elements and b `depth` rows of kColumns elements. Elements of a b are chains of fused
+/// multiply-adds from zero.
 template <typename Tile>
 SGTC_INLINE void multiply_panels(const typename Tile::E* a, const typename Tile::E* b,
                                  typename Tile::E* c, int64_t depth, bool first) {
+  using E = typename Tile::E;
   using V = typename Tile::V;
-  V sums[Tile::kRows][Tile::kVectors];
-#pragma clang loop unroll(full)
-  for (int i = 0; i < Tile::kRows; ++i) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < Tile::kVectors; ++j) {
-      sums[i][j] = first ? V{} : load<V>(c + i * Tile::kColumns + j * kLanes);
-    }
-  }
+  V sums[Tile::kRows][Tile::kVectors] = {};
 #pragma clang loop unroll(disable)
   for (int64_t k = 0; k < depth; ++k) {
     V row[Tile::kVectors];
@@ -71,7 +71,8 @@ SGTC_INLINE void multiply_panels(const typename Tile::E* a, const typename Tile:
   for (int i = 0; i < Tile::kRows; ++i) {
 #pragma clang loop unroll(full)
     for (int j = 0; j < Tile::kVectors; ++j) {
-      store<V>(c + i * Tile::kColumns + j * kLanes, sums[i][j]);
+      E* to = c + i * Tile::kColumns + j * kLanes;
+      store<V>(to, first ? sums[i][j] : load<V>(to) + sums[i][j]);
     }
   }
 }
@@ -175,28 +176,43 @@ SGTC_INLINE void visit_tiles(const typename Tile::E* c, int64_t rows, int64_t co
   }
 }
 
+/// total = (first ? 0 : total) + c, for `count` register tiles.
+template <typename Tile>
+SGTC_INLINE void add_tiles(typename Tile::E* total, const typename Tile::E* c, int64_t count,
+                           bool first) {
+  using V = typename Tile::V;
+  for (int64_t i = 0; i < count * Tile::kElements; i += kLanes) {
+    store<V>(total + i, first ? load<V>(c + i) : load<V>(total + i) + load<V>(c + i));
+  }
+}
+
 /// One tile of `rows` x `columns` elements, at most MaxRows x MaxColumns.
 /// pack_a(to, depth begin, depth) and pack_b alike fill all panels of a slice.
-template <typename Tile, int64_t MaxRows, int64_t MaxColumns, int64_t MaxDepth, typename PackA,
-          typename PackB, typename Visit>
+template <typename Tile, int64_t MaxRows, int64_t MaxColumns, typename PackA, typename PackB,
+          typename Visit>
 SGTC_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t depth, PackA pack_a,
                                PackB pack_b, Visit visit) {
   using E = typename Tile::E;
   static_assert(MaxRows % Tile::kRows == 0 && MaxColumns % Tile::kColumns == 0);
-  alignas(64) E a[MaxRows * MaxDepth];
-  alignas(64) E b[MaxColumns * MaxDepth];
-  alignas(64) E c[MaxRows * MaxColumns];
+  alignas(64) E a[MaxRows * Tile::kDepth];
+  alignas(64) E b[MaxColumns * Tile::kDepth];
+  alignas(64) E c[MaxRows * MaxColumns];      // of one group of slices
+  alignas(64) E total[MaxRows * MaxColumns];  // used if there are several groups
   const int64_t row_tiles = ceil_divide(rows, Tile::kRows);
   const int64_t column_tiles = ceil_divide(columns, Tile::kColumns);
+  const bool is_long = depth > Tile::kGroupDepth;
   int64_t begin = 0;
   do {
-    const int64_t slice = minimum(MaxDepth, depth - begin);
+    const int64_t slice = minimum(Tile::kDepth, depth - begin);
     pack_a(a, begin, slice);
     pack_b(b, begin, slice);
-    multiply_slice<Tile>(a, b, c, row_tiles, column_tiles, slice, begin == 0);
+    multiply_slice<Tile>(a, b, c, row_tiles, column_tiles, slice, begin % Tile::kGroupDepth == 0);
     begin += slice;
+    if (is_long && (begin % Tile::kGroupDepth == 0 || begin == depth)) {
+      add_tiles<Tile>(total, c, row_tiles * column_tiles, begin <= Tile::kGroupDepth);
+    }
   } while (begin < depth);
-  visit_tiles<Tile>(c, rows, columns, visit);
+  visit_tiles<Tile>(is_long ? total : c, rows, columns, visit);
 }
 
 }  // namespace sgtc::kernels

@@ -1,4 +1,4 @@
-// Batched matrix products. result[batch, row, column] = sum over depth in order.
+// Batched matrix products, summed over the depth in the order that tile_product.h states.
 #include "element.h"
 #include "shapes.h"
 #include "tile_product.h"
@@ -60,7 +60,7 @@ SGTC_INLINE void pack_operand(E* to, const T* from, int64_t line_stride, int64_t
   }
 }
 
-template <typename Tile, int64_t MaxRows, int64_t MaxDepth, typename T>
+template <typename Tile, typename T>
 SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* const* tensors,
                                 const Block<T>& block) {
   using E = typename Tile::E;
@@ -81,8 +81,8 @@ SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* c
     store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch, block.row + row,
                  block.column + column, values, lanes);
   };
-  multiply_tile<Tile, MaxRows, kMaxBlockColumns, MaxDepth>(rows, columns, s.depth, pack_a, pack_b,
-                                                           visit);
+  multiply_tile<Tile, kMaxBlockRows, kMaxBlockColumns>(rows, columns, s.depth, pack_a, pack_b,
+                                                       visit);
 }
 
 template <typename T>
@@ -93,11 +93,11 @@ SGTC_INLINE void multiply(const MatmulShape* shape, void* const* args, void* con
   for (int64_t index = begin; index < end; ++index) {
     const Block<T> block = block_at<T>(s, tensors, index);
     if constexpr (__is_same(T, double)) {
-      multiply_block<DoubleTile, kMaxBlockRows, 128>(s, args, tensors, block);
+      multiply_block<DoubleTile>(s, args, tensors, block);
     } else if (s.wide_vectors != 0) {
-      multiply_block<WideTile, kMaxBlockRows, 256>(s, args, tensors, block);
+      multiply_block<WideTile>(s, args, tensors, block);
     } else {
-      multiply_block<NarrowTile, kMaxBlockRows, 256>(s, args, tensors, block);
+      multiply_block<NarrowTile>(s, args, tensors, block);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Matrix products against a chain of fused multiply-adds, bit by bit.
+// Matrix products against chains of fused multiply-adds, bit by bit.
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -60,22 +60,37 @@ int64_t blocks_of(const MatmulShape& s) {
   return s.batch[0] * parts(s.rows, s.block_rows) * parts(s.columns, s.block_columns);
 }
 
-// One chain of fused multiply-adds for each element.
+// add_term(k, sum) for each k, in chains over 1 KiB of elements, 16 of which are a group.
+template <typename T, typename Term>
+T sum_in_groups(int64_t depth, Term add_term) {
+  const int64_t slice = 1024 / sizeof(T);
+  T total = 0, group = 0, chain = 0;
+  for (int64_t k = 0; k < depth; ++k) {
+    chain = add_term(k, chain);
+    const bool is_last = k + 1 == depth;
+    if (!is_last && (k + 1) % slice != 0) continue;
+    group += chain;
+    chain = 0;
+    if (!is_last && (k + 1) % (16 * slice) != 0) continue;
+    total += group;
+    group = 0;
+  }
+  return total;
+}
+
 template <typename T>
 std::vector<T> reference(const MatmulShape& s, const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<T> result;
   for (int64_t n = 0; n < s.batch[0]; ++n) {
     for (int64_t i = 0; i < s.rows; ++i) {
       for (int64_t j = 0; j < s.columns; ++j) {
-        T sum = 0;
-        for (int64_t k = 0; k < s.depth; ++k) {
+        result.push_back(sum_in_groups<T>(s.depth, [&](int64_t k, T sum) {
           const size_t at_a = static_cast<size_t>(n * s.a_batch_strides[0] + i * s.a_row_stride +
                                                   k * s.a_depth_stride);
           const size_t at_b = static_cast<size_t>(n * s.b_batch_strides[0] + k * s.b_depth_stride +
                                                   j * s.b_column_stride);
-          sum = std::fma(a[at_a], b[at_b], sum);
-        }
-        result.push_back(sum);
+          return std::fma(a[at_a], b[at_b], sum);
+        }));
       }
     }
   }
@@ -95,12 +110,14 @@ std::vector<float> multiply(const MatmulShape& s, const std::vector<float>& a,
 
 }  // namespace
 
-TEST_CASE("matmul is one chain of fused multiply-adds, for all transpositions and odd sizes") {
-  const Sizes sizes[] = {{1, 1, 1, 1, false, false},    {2, 5, 7, 3, false, false},
-                         {1, 6, 16, 9, true, false},    {3, 17, 33, 5, false, true},
-                         {1, 13, 31, 300, true, true},  {1, 1, 130, 70, false, false},
-                         {1, 200, 1, 33, false, true},  {1, 205, 141, 513, false, false},
-                         {2, 24, 64, 257, true, false}, {1, 3, 5, 0, false, false}};
+TEST_CASE("matmul adds chains of fused multiply-adds, for all transpositions and odd sizes") {
+  const Sizes sizes[] = {{1, 1, 1, 1, false, false},     {2, 5, 7, 3, false, false},
+                         {1, 6, 16, 9, true, false},     {3, 17, 33, 5, false, true},
+                         {1, 13, 31, 300, true, true},   {1, 1, 130, 70, false, false},
+                         {1, 200, 1, 33, false, true},   {1, 205, 141, 513, false, false},
+                         {2, 24, 64, 257, true, false},  {1, 3, 5, 0, false, false},
+                         {1, 7, 18, 4096, false, true},  {1, 13, 5, 4097, true, false},
+                         {1, 2, 35, 12600, false, false}};
   for (const Sizes& s : sizes) {
     const MatmulShape shape = shape_of(s, 192, 128, false);
     const auto a = random_numbers(s.batch * s.rows * s.depth, 1);
@@ -111,7 +128,7 @@ TEST_CASE("matmul is one chain of fused multiply-adds, for all transpositions an
 }
 
 TEST_CASE("the bits of matmul depend on no tile size, vector width or split over threads") {
-  const Sizes s = {2, 100, 70, 520, false, false};
+  const Sizes s = {2, 100, 70, 4400, false, false};
   const auto a = random_numbers(s.batch * s.rows * s.depth, 3);
   const auto b = random_numbers(s.batch * s.columns * s.depth, 4);
   const std::vector<float> expected = multiply(shape_of(s, 192, 128, false), a, b, 1000);
@@ -124,6 +141,25 @@ TEST_CASE("the bits of matmul depend on no tile size, vector width or split over
       }
     }
   }
+}
+
+TEST_CASE("long products lose few bits") {
+  const int64_t depth = 300000;
+  const MatmulShape shape = shape_of({1, 6, 16, depth, false, true}, 24, 32, false);
+  const auto a = random_numbers(6 * depth, 9);
+  std::vector<float> ones(static_cast<size_t>(16 * depth), 1.0f);
+  std::vector<float> positive;
+  for (float value : a) positive.push_back(std::fabs(value));
+  const std::vector<double> exact = [&] {
+    std::vector<double> sums;
+    for (int64_t row = 0; row < 6; ++row) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += positive[static_cast<size_t>(row * depth + k)];
+      sums.insert(sums.end(), 16, sum);
+    }
+    return sums;
+  }();
+  CHECK(largest_difference(multiply(shape, positive, ones, 1), exact) < 1e-6);
 }
 
 TEST_CASE("matmul without elements does nothing, without depth gives zeros") {
@@ -158,7 +194,7 @@ TEST_CASE("matmul broadcasts batch dimensions by strides of zero") {
 }
 
 TEST_CASE("matmul in double precision, bfloat16 and integers") {
-  const Sizes s = {1, 50, 37, 150, false, true};
+  const Sizes s = {1, 50, 37, 2500, false, true};
   const MatmulShape shape = shape_of(s, 24, 32, false);
   const auto a = random_numbers<double>(s.rows * s.depth, 7);
   const auto b = random_numbers<double>(s.columns * s.depth, 8);
