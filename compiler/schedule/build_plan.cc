@@ -306,16 +306,18 @@ class Builder {
     }
   }
 
+  // A step's first output is the loss, whatever the file calls it.
   void add_results(const Program& program) {
     const Graph& graph = *program.input->graph;
     for (const Output& output : graph.outputs) {
+      const bool is_loss = !program.is_evaluation && &output == &graph.outputs.front();
       const auto storage =
           static_cast<size_t>(program.step.storage_of[static_cast<size_t>(output.value)]);
       std::string buffer = program.buffers[storage];
       const TensorType& type = graph.type(output.value);
       if (buffer.empty()) buffer = add_constant(graph.value(static_cast<ValueId>(storage)));
       (program.is_evaluation ? plan().evaluate_results : plan().results)
-          .push_back({output.name, buffer, dtype_text(type), type.shape, 0});
+          .push_back({is_loss ? "loss" : output.name, buffer, dtype_text(type), type.shape, 0});
     }
   }
 
