@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <numeric>
 #include <sstream>
 
 #include "driver/pipeline.h"
@@ -71,17 +72,19 @@ std::string phases_footer() {
 }
 
 void add_model_options(CLI::App& app, Options& options, std::vector<std::string>& dims) {
-  app.add_option("MODEL", options.model, "ONNX training graph: the loss is one of its outputs")
-      ->required();
+  app.add_option("MODEL", options.model, "ONNX training graph: the loss is one of its outputs");
   app.add_option("-o", options.output, "Executable to write");
   app.add_option("--mesh", options.mesh, "pipeline x data, or named axes: 2x4, pp=2,dp=4")
       ->capture_default_str();
   app.add_option("--loss", options.loss,
                  "Which output is the loss (default: the only scalar float output)");
-  app.add_option("--train", options.train, "Train only the tensors that match (may repeat)");
-  app.add_option("--freeze", options.freeze, "Do not train the tensors that match (may repeat)");
+  app.add_option("--train", options.train, "Train only the tensors that match (may repeat)")
+      ->allow_extra_args(false);
+  app.add_option("--freeze", options.freeze, "Do not train the tensors that match (may repeat)")
+      ->allow_extra_args(false);
   app.add_option("--dim", dims,
-                 "NAME=VALUE binds a symbolic dimension; NAME=4,7 compiles a plan per size");
+                 "NAME=VALUE binds a symbolic dimension; NAME=4,7 compiles a plan per size")
+      ->allow_extra_args(false);
   app.add_option("--micro-batches", options.micro_batches, "Micro-batches per step and replica")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
@@ -122,13 +125,15 @@ void add_target_options(CLI::App& app, Options& options) {
 void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,
                         std::string& error_format) {
   app.add_option("--emit", emit, "Comma-separated " + CLI::detail::join(kEmittable, ", ") +
-                                     "; each may have =FILE");
+                                     "; each may have =FILE")
+      ->allow_extra_args(false);
   // parse_options rewrites --emit-plan, whose value must be attached; this line is for --help.
   app.add_flag_callback("--emit-plan", [] {}, "Print the plan; --emit-plan=FILE writes it");
   std::vector<std::string> names;
   for (const PhaseInfo& phase : phases()) names.push_back(phase.name);
   app.add_option("--stop-after", options.stop_after)->check(CLI::IsMember(names));
-  app.add_option("--print-after", options.print_after, "Print the graph after a pass, or `all`");
+  app.add_option("--print-after", options.print_after, "Print the graph after a pass, or `all`")
+      ->allow_extra_args(false);
   app.add_option("--dump-dir", options.dump_dir, "Write the graph after every pass to a folder");
   app.add_flag("--time-passes", options.time_passes, "Print the time of each pass");
   app.add_option("--error-format", error_format)->check(CLI::IsMember({"human", "json"}));
@@ -137,6 +142,44 @@ void add_output_options(CLI::App& app, Options& options, std::vector<std::string
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("-j", options.jobs, "Threads of the compiler (default: one per CPU)")
       ->check(CLI::Range(1, 1024));
+}
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// Words that no option took: the first unknown option with the most similar known one.
+void check_words(const CLI::App& app, const Options& options) {
+  for (const std::string& word : app.remaining()) {
+    if (word.rfind('-', 0) != 0) {
+      throw CLI::ValidationError(word, "one model is compiled at a time; " + options.model +
+                                           " was given already");
+    }
+    const std::string name = word.substr(0, word.find('='));
+    std::string closest;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& known : option->get_lnames()) {
+        const std::string candidate = "--" + known;
+        if (closest.empty() ||
+            edit_distance(name, candidate) < edit_distance(name, closest)) {
+          closest = candidate;
+        }
+      }
+    }
+    throw CLI::ValidationError(name, "unknown option; did you mean " + closest + "?");
+  }
+  if (options.model.empty()) throw CLI::RequiredError("MODEL, an ONNX training graph,");
 }
 
 void check_combinations(const Options& options) {
@@ -175,7 +218,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
   add_target_options(app, options);
   add_output_options(app, options, emit, error_format);
   try {
+    app.allow_extras();
     app.parse(normalised_arguments(argc, argv));
+    check_words(app, options);
     options.dims = {{}};
     for (const std::string& dim : dims) add_dim(dim, &options.dims);
     for (const std::string& list : emit) {
