@@ -81,10 +81,10 @@ void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
 }
 
 void set_status(const Graph& graph, const Group& group, int64_t first_checked, KernelSpec& spec) {
-  std::vector<NodeId> checked = checked_nodes(graph);
   for (NodeId node : group.nodes) {
+    if (!is_checked(graph.node(node).op)) continue;
+    std::vector<NodeId> checked = checked_nodes(graph);
     auto at = std::lower_bound(checked.begin(), checked.end(), node);
-    if (at == checked.end() || *at != node) continue;
     spec.checked_node = 1 + first_checked + (at - checked.begin());
     spec.arguments.push_back({KernelArgument::Kind::kStatus, kNone, AccessMode::kUpdate, {}});
   }

@@ -124,23 +124,24 @@ std::vector<GroupId> GroupGraph::consumers(GroupId id) const {
 // Edges run from lower to higher nodes, so a group whose first node lies behind the target's last
 // one cannot lead there.
 bool GroupGraph::reaches_through_third(GroupId from, GroupId to) const {
-  NodeId last = (*this)[to].nodes.back();
+  const NodeId last = (*this)[to].nodes.back();
+  const Phase phase = (*this)[from].phase;
   std::vector<bool> seen(groups_.size(), false);
-  std::vector<GroupId> stack;
-  auto push_consumers = [&](GroupId id) {
-    for (GroupId consumer : consumers(id)) {
-      if (seen[static_cast<size_t>(consumer)] || (*this)[consumer].nodes.front() > last) continue;
-      if (consumer == to && id == from) continue;
-      seen[static_cast<size_t>(consumer)] = true;
-      stack.push_back(consumer);
-    }
-  };
-  push_consumers(from);
+  std::vector<GroupId> stack = {from};
   while (!stack.empty()) {
-    GroupId id = stack.back();
+    const GroupId id = stack.back();
     stack.pop_back();
-    if (id == to) return true;
-    push_consumers(id);
+    for (ValueId output : (*this)[id].outputs) {
+      for (NodeId user : users_[static_cast<size_t>(output)]) {
+        if (graph_.node(user).phase != phase) continue;
+        const GroupId reader = group_of(user);
+        if (reader == id || (reader == to && id == from)) continue;
+        if (reader == to) return true;
+        if (seen[static_cast<size_t>(reader)] || (*this)[reader].nodes.front() > last) continue;
+        seen[static_cast<size_t>(reader)] = true;
+        stack.push_back(reader);
+      }
+    }
   }
   return false;
 }

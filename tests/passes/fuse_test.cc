@@ -1,6 +1,7 @@
 #include "passes/fuse.h"
 
 #include "passes/form_kernels.h"
+#include "passes/group_graph.h"
 #include "support/catch.h"
 
 using namespace sgtc;
@@ -104,4 +105,15 @@ TEST_CASE("equal groups have equal symbols, others do not") {
   CHECK(form_kernel(graph, groups[1]).symbol == first);
   CHECK(form_kernel(graph, groups[2]).symbol != first);
   CHECK(first.substr(0, 7) == "k_loop_");
+}
+
+TEST_CASE("a third group counts even if it is entered behind the place where it is left") {
+  Graph graph = parse_graph(
+      "feed %x: f32[64]\n%early = exp(%x)\n%from = neg(%x)\n%to = add(%from, %early)\n"
+      "%late = mul(%from, %x)\noutput \"to\" %to\noutput \"late\" %late");
+  GroupGraph groups(graph);
+  CHECK_FALSE(groups.would_cycle(1, 2));
+  groups.merge(0, 3, groups.merged(0, 3));
+  CHECK(groups.would_cycle(1, 2));
+  CHECK(groups.would_cycle(2, 1));
 }
