@@ -244,7 +244,8 @@ def test_gradients_of_functions_are_finite_at_large_values(bench):
 
 def test_comparisons_with_nan_are_kept(bench):
     model = build("n = IsNaN(x) Y = Where(n, zero, x) Z = Mul(x, null) O = Add(Z, one) "
-                  "i = IsInf(x) I = Cast <to = 1>(i) P = Mul(Y, w) L = ReduceMean <keepdims = 0>(P)",
+                  "i = IsInf(x) I = Cast <to = 1>(i) P = Mul(Y, w) "
+                  "L = ReduceMean <keepdims = 0>(P)",
                   {"w": floats(1), "zero": floats(0), "null": floats(0), "one": floats(1)},
                   inputs="float[4] x", outputs="float L, float[4] Y, float[4] O, float[4] I")
     bench.compile(model, "--train", "w")
