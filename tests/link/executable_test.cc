@@ -1,0 +1,77 @@
+#include "link/executable.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "link/assemble.h"
+#include "support/catch.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A program with one kernel that does nothing; its plans are no plans, so it ends with a message.
+ExecutableInput small_program() {
+  ExecutableInput input;
+  input.plans_json = "[]";
+  input.weights.add(scalar_literal(DType::kFloat32, 1.5));
+  input.objects = {assemble(".text\n.globl k_nothing\nk_nothing:\nret\n")};
+  input.symbols = {"k_nothing"};
+  input.fingerprint = std::string(64, '0');
+  return input;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A folder that is removed at the end of the test.
+struct Folder {
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path = fs::temp_directory_path() / "sgtc_link_test";
+};
+
+TEST_CASE("an executable is the same wherever it is written") {
+  const Folder folder;
+  write_executable(small_program(), folder.path / "one");
+  write_executable(small_program(), folder.path / "two");
+  CHECK(contents(folder.path / "one") == contents(folder.path / "two"));
+  CHECK((fs::status(folder.path / "one").permissions() & fs::perms::owner_exec) !=
+        fs::perms::none);
+}
+
+TEST_CASE("weights above the limit go to a side file that is named in the program") {
+  const Folder folder;
+  ExecutableInput input = small_program();
+  input.embedded_weights_limit = 0;
+  write_executable(input, folder.path / "big");
+  CHECK(fs::file_size(folder.path / "big.weights") == WeightsBlob::kAlignment);
+  CHECK(contents(folder.path / "big").find("big.weights") != std::string::npos);
+  float first = 0;
+  std::ifstream(folder.path / "big.weights", std::ios::binary)
+      .read(reinterpret_cast<char*>(&first), sizeof first);
+  CHECK(first == 1.5f);
+}
+
+TEST_CASE("an output that cannot be written is an error and leaves nothing") {
+  const Folder folder;
+  const std::string path = (folder.path / "missing" / "train").string();
+  try {
+    write_executable(small_program(), path);
+    FAIL("it was written");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find(path + ": cannot write the output") == 0);
+  }
+  CHECK(fs::is_empty(folder.path));
+}
+
+}  // namespace
+}  // namespace sgtc
