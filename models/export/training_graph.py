@@ -16,6 +16,8 @@ import warnings
 import torch
 from onnxscript import optimizer
 
+SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+
 
 def has_batch_norm(module):
     return any(isinstance(m, torch.nn.modules.batchnorm._BatchNorm) for m in module.modules())
@@ -52,6 +54,21 @@ def fold_shapes(model):
     optimizer.remove_unused_nodes(model)
 
 
+def forget_tied_names(model, module):
+    """Leaves out of the exporter's record of parameters the second names of tied ones.
+
+    Of a tensor with two names, such as GPT-2's embedding and output, the file holds one; a reader
+    of the record would take the other for a parameter that was lost.
+    """
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    held = {id(parameters[name]) for name in model.graph.initializers if name in parameters}
+    tied = [f"target='{name}'" for name, parameter in parameters.items()
+            if name not in model.graph.initializers and id(parameter) in held]
+    properties = model.graph.metadata_props
+    properties[SIGNATURE] = "\n".join(line for line in properties[SIGNATURE].splitlines()
+                                      if not any(name in line for name in tied))
+
+
 def export_dynamo(module, inputs, path, opset):
     if has_batch_norm(module):
         raise ValueError("the torch.export exporter freezes batch norm; use exporter='torchscript'")
@@ -59,6 +76,7 @@ def export_dynamo(module, inputs, path, opset):
         module, tuple(inputs.values()), input_names=list(inputs), output_names=["loss"],
         opset_version=opset or 18, dynamo=True, optimize=False, verbose=False)
     fold_shapes(program.model)
+    forget_tied_names(program.model, module)
     program.save(path, external_data=False)
 
 

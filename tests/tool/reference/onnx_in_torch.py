@@ -14,11 +14,15 @@ from onnx import numpy_helper
 
 functional = torch.nn.functional
 
-DTYPES = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool, 11: torch.float64}
+DTYPES = {1: torch.float64, 6: torch.int32, 7: torch.int64, 9: torch.bool, 11: torch.float64}
+
+
+def widened(tensor):
+    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def tensor_of(proto):
-    return torch.from_numpy(np.array(numpy_helper.to_array(proto)))
+    return widened(torch.from_numpy(np.array(numpy_helper.to_array(proto))))
 
 
 def sizes(tensor):
@@ -196,12 +200,12 @@ def constant(a):
     if "value" in a:
         return tensor_of(a["value"])
     if "value_float" in a:
-        return torch.tensor(a["value_float"])
+        return torch.tensor(a["value_float"], dtype=torch.float64)
     return torch.tensor(a.get("value_int", a.get("value_ints")), dtype=torch.int64)
 
 
 def constant_of_shape(shape, a):
-    value = tensor_of(a["value"])[0] if "value" in a else torch.tensor(0.0)
+    value = tensor_of(a["value"])[0] if "value" in a else torch.tensor(0.0, dtype=torch.float64)
     return value.expand(sizes(shape))
 
 
@@ -257,7 +261,10 @@ def attributes_of(node):
 
 
 class TorchGraph:
-    """`weights` are the float initializers by name; `trained` names what PyTorch trained."""
+    """`weights` are the float initializers by name; `trained` names what PyTorch trained.
+
+    All float32 numbers become float64: the oracle is exact where the model is not chaotic.
+    """
 
     def __init__(self, path):
         self.graph = onnx.load(path).graph
@@ -291,7 +298,8 @@ class TorchGraph:
 
     def loss(self, feeds):
         """The graph's first output; the statistics of batch norm move on."""
-        values = {**self.constants, **self.weights, **feeds}
+        values = {**self.constants, **self.weights,
+                  **{name: widened(tensor) for name, tensor in feeds.items()}}
         for node in self.graph.node:
             inputs = [values[name] if name else None for name in node.input]
             attributes = attributes_of(node)
