@@ -138,7 +138,7 @@ class Compilation {
   std::vector<CompiledKernel> compile_all() const;
   void emit(const std::vector<CompiledKernel>& kernels) const;
   void link(const std::vector<CompiledKernel>& kernels) const;
-  std::string plans_json() const { return nlohmann::json(plans_).dump(); }
+  std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   bool emits(const std::string& what) const;
   std::string executable_path() const;
@@ -271,7 +271,7 @@ void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
     if (request.what == "plan") {
       for (const plan::Plan& plan : plans_) text += to_text(plan);
     } else if (request.what == "plan-json") {
-      text = plans_json() + "\n";
+      text = plans_json();
     } else if (request.what == "dot") {
       text = to_dot(programs_.front()->input.train);
     } else if (request.what == "llvm-ir") {
