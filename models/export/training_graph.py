@@ -85,7 +85,8 @@ def export_training_graph(module, inputs, path, exporter="auto", opset=None):
 
     `inputs` maps the names of the graph's inputs to example tensors, in the order of the module's
     parameters; their shapes become the graph's, the first dimension is that of the micro-batch.
-    `exporter` is torchscript, dynamo, or auto: torchscript for modules with batch norm, else dynamo.
+    `exporter` is torchscript, dynamo, or auto: torchscript for modules with batch norm, else
+    dynamo.
     """
     module.train()
     check_loss(module, inputs)

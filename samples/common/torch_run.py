@@ -1,4 +1,4 @@
-"""What the comparisons with PyTorch share: the rows of a run, and its loss curve beside PyTorch's."""
+"""What the comparisons with PyTorch share: rows, training and loss curves."""
 
 import json
 

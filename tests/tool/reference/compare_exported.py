@@ -2,9 +2,10 @@
 
     compare_exported.py SGTC DATA/exported REFERENCE [NAME...]
 
-REFERENCE is the folder that make_final_weights.py wrote. For each MODEL/FILE.onnx with a reference (and whose path contains a NAME), and for SGD and AdamW, it
-prints the largest relative difference of a loss and the largest difference of a final weight,
-relative to the largest weight of its tensor or the step that the optimizer can have made.
+REFERENCE is the folder that make_final_weights.py wrote. For each MODEL/FILE.onnx with a reference
+(and whose path contains a NAME), and for SGD and AdamW, it prints the largest relative difference
+of a loss and the largest difference of a final weight, relative to the largest weight of its tensor
+or the step that the optimizer can have made.
 
 Some models are chaotic: a rounding that turns a Relu or a maximum the other way grows until
 PyTorch's own float32 and float64 runs differ in the third digit of the last losses. Likewise AdamW
@@ -92,8 +93,9 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         for losses in sorted(arguments.reference.glob("*/*.losses.json")):
-            path = arguments.exported / losses.parent.name / losses.name.replace("losses.json", "onnx")
-            if arguments.names and not any(name in str(path) for name in arguments.names):
+            name = losses.name.replace(".losses.json", ".onnx")
+            path = arguments.exported / losses.parent.name / name
+            if arguments.names and not any(part in str(path) for part in arguments.names):
                 continue
             try:
                 bad += not compare(arguments.sgtc, path, arguments.reference, pathlib.Path(folder))
