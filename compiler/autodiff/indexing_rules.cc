@@ -22,6 +22,22 @@ ValueId with_batch_indices(Backward& b, ValueId indices, int64_t batch_dims) {
 
 ValueId zeros_like(Backward& b, ValueId x) { return b.zeros(b.dtype(x), b.shape(x)); }
 
+/// The gradient of a gather's result, zero where the index is the one of padding. That index may
+/// also be counted from the end.
+ValueId without_padding(Backward& b) {
+  if (!b.attributes().has("padding")) return b.g();
+  const int64_t padding = b.attributes().integer("padding");
+  Shape column = b.shape(b.x(1));
+  const auto inner = static_cast<size_t>(b.rank(b.x()) - b.axis() - 1);
+  column.insert(column.end(), inner, 1);
+  ValueId index = b.reshape(b.x(1), column);
+  const auto from_end = static_cast<double>(padding - b.size(b.x(), b.axis()));
+  ValueId counted =
+      b.apply(Op::kLogicalAnd, {b.compare(Op::kNotEqual, index, static_cast<double>(padding)),
+                                b.compare(Op::kNotEqual, index, from_end)});
+  return b.keep(counted, b.g());
+}
+
 /// The rules of scatter_elements and scatter_nd, which differ in how one reads back.
 void scatter(Backward& b, Op op, Op read, const Attributes& read_attributes) {
   const std::string& reduction = b.attributes().text("reduction");
@@ -40,7 +56,8 @@ void scatter(Backward& b, Op op, Op read, const Attributes& read_attributes) {
 }  // namespace
 
 void gather(Backward& b) {
-  b.give(0, b.apply(Op::kScatterAdd, {zeros_like(b, b.x()), b.x(1), b.g()}, b.attributes()));
+  b.give(0, b.apply(Op::kScatterAdd, {zeros_like(b, b.x()), b.x(1), without_padding(b)},
+                    {{"axis", b.axis()}}));
 }
 
 void gather_elements(Backward& b) {

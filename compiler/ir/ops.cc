@@ -107,7 +107,7 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"concat", kMove, 1, -1, 1}, " axis ", rules::concat},
     {{"iota", kMove, 0, 0, 1}, " shape axis dtype ", rules::iota},
 
-    {{"gather", kIndex, 2, 2, 1}, " axis ", rules::gather},
+    {{"gather", kIndex, 2, 2, 1}, " axis padding ", rules::gather},
     {{"gather_elements", kIndex, 2, 2, 1}, " axis ", rules::gather_elements},
     {{"gather_nd", kIndex, 2, 2, 1}, " batch_dims ", rules::gather_nd},
     {{"pick", kIndex, 2, 2, 1}, " axis ", rules::pick},

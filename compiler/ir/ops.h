@@ -93,7 +93,8 @@ enum class Op : uint8_t {
   kIota,          // shape= axis= dtype=: the index along axis
   // Indexing. Indices are i32 or i64; negative ones count from the end; out of range: the step's
   // status block names the node and the run ends.
-  kGather,          // (data, indices), axis=
+  kGather,          // (data, indices), axis= padding=: the slice of data at index `padding`, if it is
+                    //   given, gets no gradient
   kGatherElements,  // (data, indices), axis=
   kGatherNd,        // (data, indices), batch_dims=
   kPick,            // (x, indices), axis=: indices have size 1 along axis; x[.., index, ..]

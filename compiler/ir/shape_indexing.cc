@@ -59,7 +59,16 @@ void check_reduction(const Call& call) {
 
 }  // namespace
 
-Types gather(const Call& call) { return {{call.dtype(0), gathered_shape(call)}}; }
+Types gather(const Call& call) {
+  Types types = {{call.dtype(0), gathered_shape(call)}};
+  if (!call.attributes.has("padding")) return types;
+  const int64_t extent = call.shape(0)[static_cast<size_t>(call.axis(call.rank(0)))];
+  const int64_t padding = call.integer("padding");
+  if (padding < 0 || padding >= extent) {
+    mismatch("attribute padding from 0 to " + std::to_string(extent - 1), std::to_string(padding));
+  }
+  return types;
+}
 
 Types gather_elements(const Call& call) {
   check_element_indices(call);

@@ -71,6 +71,25 @@ TEST_CASE("gather of an embedding table") {
   CHECK(found["e"] == Values{2, 2, 0, 0, 1, 1});
 }
 
+TEST_CASE("a gather gives its padding no gradient") {
+  auto found = gradients(
+      "state parameter %e: f32[3,2] = literal [1, 2, 3, 4, 5, 6]\n"
+      "constant %i: i64[2,3] = [0, 0, 2, -3, 1, -1]\n%y = gather(%e, %i) {axis=0, padding=0}\n"
+      "%l = reduce_sum(%y) {axes=[0,1,2]}\noutput \"loss\" %l\n");
+  CHECK(found["e"] == Values{0, 0, 1, 1, 2, 2});
+}
+
+TEST_CASE("the padding of a gather along a later axis") {
+  auto found = gradients(
+      "state parameter %e: f32[2,3] = literal [1, 2, 3, 4, 5, 6]\n"
+      "constant %i: i32[] = [1]\n%y = gather(%e, %i) {axis=1, padding=1}\n"
+      "constant %j: i32[2] = [0, 1]\n%z = gather(%e, %j) {axis=1, padding=1}\n"
+      "%s = reduce_sum(%y) {axes=[0]}\n%t = reduce_sum(%z) {axes=[0,1]}\n"
+      "%u = reshape(%s) {shape=[]}\n%v = reshape(%t) {shape=[]}\n"
+      "%l = add(%u, %v)\noutput \"loss\" %l\n");
+  CHECK(found["e"] == Values{1, 0, 0, 1, 0, 0});
+}
+
 TEST_CASE("gradients of indexed reads") {
   const std::string line = GENERATE(
       "constant %i: i64[2,2] = [0, -1, 1, 1]\n%y = gather(%x, %i) {axis=1}\n",

@@ -120,6 +120,9 @@ TEST_CASE("movement shape rules") {
 TEST_CASE("indexing shape rules") {
   CHECK(types_of({"f32[5,4]", "i64[2,3]"}, "gather(%a, %b) {axis=0}") == "f32[2,3,4]");
   CHECK(types_of({"f32[5,4]", "i32[]"}, "gather(%a, %b) {axis=1}") == "f32[5]");
+  CHECK(types_of({"f32[5,4]", "i32[]"}, "gather(%a, %b) {axis=1, padding=3}") == "f32[5]");
+  CHECK(types_of({"f32[5,4]", "i32[]"}, "gather(%a, %b) {axis=1, padding=4}") ==
+        "gather: expected attribute padding from 0 to 3, found 4");
   CHECK(types_of({"f32[5,4]", "f32[]"}, "gather(%a, %b) {axis=1}") ==
         "gather: expected operand 1 of type i32 or i64, found f32");
   CHECK(types_of({"f32[5,4]", "i64[5,2]"}, "gather_elements(%a, %b) {axis=1}") == "f32[5,2]");
