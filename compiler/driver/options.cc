@@ -63,6 +63,17 @@ void add_dim(const std::string& text,
   *plans = std::move(product);
 }
 
+/// "TENSOR=ROW"; names of tensors may contain "=".
+void add_padding_index(const std::string& text, std::map<std::string, int64_t>* rows) {
+  const size_t equals = text.rfind('=');
+  int64_t row = -1;
+  if (equals == std::string::npos || equals == 0 ||
+      !CLI::detail::lexical_cast(text.substr(equals + 1), row) || row < 0) {
+    throw CLI::ValidationError("--padding-index", "expected TENSOR=ROW, found '" + text + "'");
+  }
+  (*rows)[text.substr(0, equals)] = row;
+}
+
 std::string phases_footer() {
   std::string text = "Phases for --stop-after, in order:\n";
   for (const PhaseInfo& phase : phases()) {
@@ -71,7 +82,8 @@ std::string phases_footer() {
   return text + "\nExit codes: 0 done, 1 diagnosed error, 2 usage, 101 internal error.";
 }
 
-void add_model_options(CLI::App& app, Options& options, std::vector<std::string>& dims) {
+void add_model_options(CLI::App& app, Options& options, std::vector<std::string>& dims,
+                       std::vector<std::string>& padding) {
   app.add_option("MODEL", options.model, "ONNX training graph: the loss is one of its outputs");
   app.add_option("-o", options.output, "Executable to write");
   app.add_option("--mesh", options.mesh, "pipeline x data, or named axes: 2x4, pp=2,dp=4")
@@ -81,6 +93,10 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
   app.add_option("--train", options.train, "Train only the tensors that match (may repeat)")
       ->allow_extra_args(false);
   app.add_option("--freeze", options.freeze, "Do not train the tensors that match (may repeat)")
+      ->allow_extra_args(false);
+  app.add_option("--padding-index", padding,
+                 "TENSOR=ROW: Gather passes that row no gradient, as PyTorch's padding_idx does; "
+                 "files of torch.export record it (may repeat)")
       ->allow_extra_args(false);
   app.add_option("--dim", dims,
                  "NAME=VALUE binds a symbolic dimension; NAME=4,7 compiles a plan per size")
@@ -208,12 +224,12 @@ std::vector<std::string> normalised_arguments(int argc, const char* const* argv)
 
 std::optional<Options> parse_options(int argc, const char* const* argv, int* exit_code) {
   Options options;
-  std::vector<std::string> dims, emit;
+  std::vector<std::string> dims, padding, emit;
   std::string error_format = "human";
   CLI::App app("Compiles an ONNX training graph for a device mesh into one executable.", "sgtc");
   app.set_version_flag("--version", std::string("sgtc ") + kVersion);
   app.footer(phases_footer());
-  add_model_options(app, options, dims);
+  add_model_options(app, options, dims, padding);
   add_optimizer_options(app, options);
   add_target_options(app, options);
   add_output_options(app, options, emit, error_format);
@@ -223,6 +239,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
     check_words(app, options);
     options.dims = {{}};
     for (const std::string& dim : dims) add_dim(dim, &options.dims);
+    for (const std::string& row : padding) add_padding_index(row, &options.padding_index);
     for (const std::string& list : emit) {
       for (EmitRequest& request : parse_emit(list)) options.emit.push_back(std::move(request));
     }

@@ -34,6 +34,7 @@ struct Options {
   bool decay_exclude_1d = false;
   std::vector<std::string> train;
   std::vector<std::string> freeze;
+  std::map<std::string, int64_t> padding_index;  // rows without gradient by tensor
   std::vector<std::vector<std::pair<std::string, int64_t>>> dims;  // one map per plan
   int64_t micro_batches = 1;
   std::string loss_average = "exact";

@@ -74,6 +74,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, bool trai
   result.loss = options.loss;
   result.train = options.train;
   result.freeze = options.freeze;
+  result.padding_index = options.padding_index;
   result.training = training;
   result.micro_batches = options.micro_batches;
   return result;

@@ -22,6 +22,7 @@ class Importer {
         state_(model, diagnostics) {
     state_.training = options.training;
     state_.micro_batches = options.micro_batches;
+    state_.padding_index = options.padding_index;
     state_.graph.name = proto_.name();
     state_.graph.micro_batches = options.micro_batches;
   }
@@ -47,6 +48,7 @@ class Importer {
       state_.graph.updates.push_back({running, next});
     }
     report_unused_inputs();
+    report_unused_padding();
     diagnostics_.checkpoint();
     return std::move(state_.graph);
   }
@@ -304,6 +306,14 @@ class Importer {
         diagnostics_.warning("input \"" + state_.graph.value(feed).name + "\"",
                              "no node uses its values");
       }
+    }
+  }
+
+  void report_unused_padding() {
+    for (const auto& [name, row] : options_.padding_index) {
+      if (state_.padded.count(name) != 0) continue;
+      diagnostics_.error("--padding-index " + name + "=" + std::to_string(row),
+                         "no Gather looks up rows of an initializer of that name");
     }
   }
 

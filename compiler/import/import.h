@@ -25,6 +25,9 @@ struct ImportOptions {
   /// Shell-style patterns over names of initializers. With `train` given, only what it matches is
   /// trained; `freeze` wins over it.
   std::vector<std::string> train, freeze;
+  /// Rows of tables that Gather looks up but that get no gradient from it, by the name of the
+  /// initializer; PyTorch's exporter records them, other files do not have them.
+  std::map<std::string, int64_t> padding_index;
   /// Off: Dropout passes through and BatchNormalization uses its running statistics; a loss is not
   /// required.
   bool training = true;

@@ -1,4 +1,5 @@
 // Gathers, scatters and searches along an axis.
+#include "import/export_record.h"
 #include "import/lowering.h"
 #include "support/diagnostics.h"
 
@@ -9,7 +10,21 @@ int64_t axis_of(Lowering& n, int64_t otherwise) {
   return normalized_axis(n.integer("axis", otherwise), n.input_rank(0));
 }
 
-ValueIds lower_gather(Lowering& n) { return {n.gather(n.input(0), n.input(1), axis_of(n, 0))}; }
+// The row that gets no gradient: what the user says of the tensor, else what the exporter recorded.
+std::optional<int64_t> padding_of(Lowering& n) {
+  ImportState& state = n.state();
+  const auto given = state.padding_index.find(state.graph.value(n.input(0)).name);
+  if (given == state.padding_index.end()) return recorded_padding(n.node());
+  state.padded.insert(given->first);
+  return given->second;
+}
+
+ValueIds lower_gather(Lowering& n) {
+  Attributes attributes = {{"axis", axis_of(n, 0)}};
+  const std::optional<int64_t> padding = padding_of(n);
+  if (padding) attributes.set("padding", *padding);
+  return {n.add(Op::kGather, {n.input(0), n.input(1)}, attributes)};
+}
 
 ValueIds lower_gather_elements(Lowering& n) {
   return {n.add(Op::kGatherElements, {n.input(0), n.input(1)}, {{"axis", axis_of(n, 0)}})};

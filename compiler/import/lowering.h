@@ -44,6 +44,10 @@ struct ImportState {
   std::map<ValueId, ValueId> statistic_updates;
   /// Statistics, which are never trained.
   std::set<ValueId> statistics;
+  /// Rows that get no gradient from Gather, by the name of the tensor, and which of these names a
+  /// Gather was found for.
+  std::map<std::string, int64_t> padding_index;
+  std::set<std::string> padded;
   /// Names that the file or the Graph gives to leaves: no other value may take them.
   std::set<std::string> reserved_names;
 };

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "import/restore_parameters.h"
 #include "support/sha256.h"
 
 namespace sgtc {
@@ -155,6 +156,7 @@ OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
   model.name_ = name;
   model.opsets_ = opsets_of(proto, name, diagnostics);
   model.external_ = std::make_shared<ExternalData>(folder);
+  restore_parameters(*proto.mutable_graph(), *model.external_, name, diagnostics);
   model.proto_ = std::make_shared<const onnx::ModelProto>(std::move(proto));
   for (const auto& function : model.proto_->functions()) {
     model.functions_[{canonical_domain(function.domain()), function.name()}] = &function;
