@@ -57,6 +57,17 @@ TEST_CASE("an optimizer's step in place") {
   REQUIRE(groups.size() == 1);
   KernelSpec spec = form_kernel(graph, groups[0]);
   int64_t shared = 0;
-  for (const KernelArgument& argument : spec.arguments) shared += argument.may_alias != kNone;
+  for (const KernelArgument& argument : spec.arguments) shared += !argument.may_alias.empty();
   CHECK(shared == 3);
+}
+
+TEST_CASE("sums of several chains have the same bits fused, unfused and split") {
+  check_bits(
+      "feed %x: f32[2,4,9,33,19]\nfeed %d: f32[2,4,9,33,19]\n%p = mul(%x, %d)\n"
+      "%a = reduce_sum(%p) {axes=[0,2,3]}\n%b = reduce_sum(%x) {axes=[0,2,3]}\n"
+      "output \"a\" %a\noutput \"b\" %b");
+  check_bits(
+      "feed %x: f32[7,3,5,47]\n%s = reduce_sum(%x) {axes=[0,2,3]}\n%c = sub(%x, %s)\n"
+      "%q = mul(%c, %c)\n%v = reduce_sum(%q) {axes=[0,2,3]}\n"
+      "output \"c\" %c\noutput \"v\" %v");
 }

@@ -126,22 +126,33 @@ class GraphRunner {
     return true;
   }
 
+  bool take_dead_operand(size_t at, const KernelArgument& argument) {
+    for (int32_t operand : argument.may_alias) {
+      ValueId read = specs_[at].arguments[static_cast<size_t>(operand)].value;
+      if (!is_dead_after(at, memory_[read]) || is_placed(at, memory_[read])) continue;
+      memory_[argument.value] = memory_[read];
+      return true;
+    }
+    return false;
+  }
+
+  // True if a result of group `at` lies there already.
+  bool is_placed(size_t at, const Memory& memory) const {
+    for (ValueId output : groups_[at].outputs) {
+      auto placed = memory_.find(output);
+      if (placed != memory_.end() && placed->second == memory) return true;
+    }
+    return false;
+  }
+
   void place_results(size_t at) {
     const KernelSpec& spec = specs_[at];
     for (const KernelArgument& argument : spec.arguments) {
       if (argument.kind != KernelArgument::Kind::kValue) continue;
       if (argument.mode != AccessMode::kWrite) continue;
-      const Value& value = graph_.value(argument.value);
       bool stacked = graph_.producer(argument.value)->op == Op::kStackMicroBatches;
       if (stacked && memory_.count(argument.value) != 0) continue;
-      (void)value;
-      if (options_.share_bytes && argument.may_alias != kNone) {
-        ValueId read = spec.arguments[static_cast<size_t>(argument.may_alias)].value;
-        if (is_dead_after(at, memory_[read])) {
-          memory_[argument.value] = memory_[read];
-          continue;
-        }
-      }
+      if (options_.share_bytes && take_dead_operand(at, argument)) continue;
       allocate(argument.value);
     }
     // The results of accumulate are their state's memory.
