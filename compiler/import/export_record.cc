@@ -148,9 +148,15 @@ std::vector<std::string> ExportRecord::lost_parameters(const onnx::GraphProto& g
     held.insert(tensor.name());
     for (const std::string& name : folded_parameters(tensor.name())) held.insert(name);
   }
+  std::set<std::string> called;
+  for (const auto& node : graph.node()) {
+    const std::optional<RecordedCall> call = recorded_call(node);
+    if (!call) continue;
+    for (const std::string& argument : call->arguments) called.insert(tensor_of(argument));
+  }
   std::vector<std::string> lost;
   std::copy_if(parameters_.begin(), parameters_.end(), std::back_inserter(lost),
-               [&held](const std::string& name) { return held.count(name) == 0; });
+               [&](const std::string& name) { return called.count(name) > held.count(name); });
   return lost;
 }
 

@@ -47,7 +47,8 @@ class ExportRecord {
   std::vector<std::string> folded_values(const std::string& initializer) const;
   /// Parameters folded into the initializer (not a parameter itself); empty if there is none.
   std::vector<std::string> folded_parameters(const std::string& initializer) const;
-  /// Parameters that no initializer of `graph` is or was computed from, in the order of the record.
+  /// Parameters that calls of `graph` use but that no initializer is or was computed from, in the
+  /// order of the record. A parameter that no call names is another name of a tied one.
   std::vector<std::string> lost_parameters(const onnx::GraphProto& graph) const;
 
  private:
