@@ -72,6 +72,14 @@ TEST_CASE("help and version are no errors") {
   CHECK(parse({"--version"}).exit_code == 0);
 }
 
+TEST_CASE("padding rows are given per tensor") {
+  const Parsed parsed =
+      parse({"--padding-index", "a.weight=0", "--padding-index=x=y=3", "m.onnx"});
+  REQUIRE(parsed.options);
+  CHECK(parsed.options->padding_index ==
+        std::map<std::string, int64_t>{{"a.weight", 0}, {"x=y", 3}});
+}
+
 TEST_CASE("usage errors exit with 2") {
   const std::vector<std::vector<const char*>> wrong = {
       {},
@@ -81,6 +89,8 @@ TEST_CASE("usage errors exit with 2") {
       {"m.onnx", "--micro-batches", "0"},
       {"m.onnx", "--dim", "B"},
       {"m.onnx", "--dim", "B=x"},
+      {"m.onnx", "--padding-index", "table"},
+      {"m.onnx", "--padding-index", "table=-1"},
       {"m.onnx", "--emit", "pdf"},
       {"m.onnx", "--nesterov"},
       {"m.onnx", "--momentum", "0.9", "--optimizer", "adamw"},
