@@ -96,23 +96,31 @@ States::States(const plan::Plan& plan, const PlanMemory& memory) {
 }
 
 void States::initialize(const Weights& weights, int64_t seed) const {
+  for (const Entry& entry : entries_) initialize(entry, weights, seed);
+}
+
+void States::initialize_constants(const Weights& weights) const {
   for (const Entry& entry : entries_) {
-    const plan::State& state = *entry.state;
-    const uint64_t key = random_key(state.seed != 0 ? state.seed : seed, state.name);
-    if (state.init == "data") {
-      const unsigned char* source = weights.at(state.data_offset, entry.bytes);
-      if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));
-    } else if (state.init == "normal") {
-      generate(state, fill_normal, key, entry.elements, entry.data);
-    } else if (state.init == "uniform") {
-      generate(state, fill_uniform, key, entry.elements, entry.data);
-    } else if (state.init == "fill") {
-      generate(state, fill_constant, key, entry.elements, entry.data);
-    } else if (state.init == "zero") {
-      std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
-    } else {
-      die_of_bad_plan("state " + state.name + " has the initial value " + state.init);
-    }
+    if (entry.state->role == "constant") initialize(entry, weights, 0);
+  }
+}
+
+void States::initialize(const Entry& entry, const Weights& weights, int64_t seed) {
+  const plan::State& state = *entry.state;
+  const uint64_t key = random_key(state.seed != 0 ? state.seed : seed, state.name);
+  if (state.init == "data") {
+    const unsigned char* source = weights.at(state.data_offset, entry.bytes);
+    if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));
+  } else if (state.init == "normal") {
+    generate(state, fill_normal, key, entry.elements, entry.data);
+  } else if (state.init == "uniform") {
+    generate(state, fill_uniform, key, entry.elements, entry.data);
+  } else if (state.init == "fill") {
+    generate(state, fill_constant, key, entry.elements, entry.data);
+  } else if (state.init == "zero") {
+    std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
+  } else {
+    die_of_bad_plan("state " + state.name + " has the initial value " + state.init);
   }
 }
 

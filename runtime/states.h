@@ -38,6 +38,8 @@ class States {
   /// Gives every state its initial value. Random ones are keyed by the state's name and by
   /// its own seed, or else by `seed`.
   void initialize(const Weights& weights, int64_t seed) const;
+  /// Gives the constants their values, which checkpoints do not hold.
+  void initialize_constants(const Weights& weights) const;
   /// Takes values from a safetensors file. All parameters have to be in it; other tensors that are
   /// missing, and tensors that the program does not have, are warned of. Dies for shapes and types
   /// that do not fit.
@@ -61,6 +63,7 @@ class States {
     int64_t elements = 0;
     int64_t bytes = 0;
   };
+  static void initialize(const Entry& entry, const Weights& weights, int64_t seed);
   TensorMap tensors_of(bool (*wanted)(const std::string& role)) const;
 
   std::vector<Entry> entries_;

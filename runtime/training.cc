@@ -26,8 +26,11 @@ Training::Training(const Program& program, Session& session, const Options& opti
              std::string(program.fingerprint)};
   progress_.seed = options.seed;
   resume();
-  if (progress_.step == 0) {
-    session.states().initialize(Weights(program), progress_.seed);
+  const Weights weights(program);
+  if (progress_.step > 0) {
+    session.states().initialize_constants(weights);
+  } else {
+    session.states().initialize(weights, progress_.seed);
     if (!options.init.empty()) session.states().load_initial_file(options.init);
   }
   order_ = {data.samples(), options.shuffle, progress_.seed};
