@@ -22,8 +22,9 @@ import tempfile
 
 import numpy as np
 
-EARLY_STEPS, EARLY_TOLERANCE = 3, 3e-5
-LOSS_TOLERANCE, WEIGHT_TOLERANCE = 1e-2, 1e-1
+EARLY_STEPS, EARLY_TOLERANCE = 2, 1e-5
+LOSS_TOLERANCE = 1e-2
+WEIGHT_TOLERANCE = {"sgd": 5e-2, "adamw": 1.0}
 
 
 def read_safetensors(path):
@@ -75,7 +76,7 @@ def compare(sgtc, path, reference, folder):
                                            settings["lr"] * len(losses[name]))
         early, loss = max(differences[:EARLY_STEPS]), max(differences)
         fits = (len(found) == len(losses[name]) and early <= EARLY_TOLERANCE and
-                loss <= LOSS_TOLERANCE and weight <= WEIGHT_TOLERANCE)
+                loss <= LOSS_TOLERANCE and weight <= WEIGHT_TOLERANCE[name])
         good = good and fits
         print(f"{path.parent.name}/{path.name} {name}: first losses {early:.1e}, all {loss:.1e}, "
               f"weights {weight:.1e} "
