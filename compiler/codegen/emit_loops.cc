@@ -18,6 +18,9 @@
 //               accumulator of 16 lanes per reduction, joined by a tree
 //   kSequential row: 64 columns as four vectors side by side, so that a cache line is used whole;
 //               sweeps over the reduced atoms, one after the other
+// Float sums of more than 64 steps have a second accumulator that takes in the first one every 64
+// steps; the test is a branch that is nearly always predicted. Cutting the loops instead would need
+// no test, but several reduced atoms do not fall into ranges of 64 steps.
 // Values that do not change in a loop are evaluated before it (Level), so nothing depends on LLVM
 // proving that stores and loads do not overlap.
 #include "codegen/emit_loops.h"
@@ -79,6 +82,7 @@ class LoopKernel {
     ExpressionId reduction;
     size_t unit;
     llvm::AllocaInst* variable;
+    llvm::AllocaInst* total;  // of the chains before; null if there is one chain alone
   };
 
   // Vectors that are computed side by side.
@@ -215,29 +219,38 @@ class LoopKernel {
                       std::any_of(nest_.stores.begin(), nest_.stores.end(), [&](const Store& s) {
                         return is_element_store(s) && sweep_of(nest_, s) == sweep;
                       });
-      if (has_work) emit_reduced_loops(0, sweep, accumulators, units);
+      if (has_work) emit_reduced_loops(0, i64(0), sweep, accumulators, units);
       finish_reductions(accumulators);
     }
     emit_row_values(nest_.sweeps, units);
   }
 
-  // Loops over the reduced atoms from `atom` on, then the body for each unit.
-  void emit_reduced_loops(size_t atom, int32_t sweep, const std::vector<Accumulator>& accumulators,
-                          size_t units) {
+  // Loops over the reduced atoms from `atom` on, then the body for each unit. `row` numbers the
+  // combinations of the reduced atoms before.
+  void emit_reduced_loops(size_t atom, IrValue* row, int32_t sweep,
+                          const std::vector<Accumulator>& accumulators, size_t units) {
     size_t end = static_cast<size_t>(nest_.vector_begin);
     while (atom < end && !nest_.atoms[atom].reduced) ++atom;
     if (atom < end) {
       emit_for(builder_, i64(0), i64(nest_.atoms[atom].extent), 1, [&](IrValue* coordinate) {
         set_coordinate(atom, coordinate);
-        emit_reduced_loops(atom + 1, sweep, accumulators, units);
+        IrValue* before = builder_.CreateMul(row, i64(nest_.atoms[atom].extent));
+        emit_reduced_loops(atom + 1, builder_.CreateAdd(before, coordinate), sweep, accumulators,
+                           units);
       });
       return;
     }
     if (nest_.order == ReductionOrder::kLanes) {
-      emit_vectors(i64(0), i64(grid_.columns), [&] { emit_body(sweep, accumulators); });
+      IrValue* before = builder_.CreateMul(row, i64(vectors_per_row()));
+      emit_vectors(i64(0), i64(grid_.columns), [&] {
+        emit_body(sweep, accumulators);
+        IrValue* vector = builder_.CreateUDiv(units_[0]->position.vector_base, i64(kLanes));
+        end_chains(builder_.CreateAdd(before, vector), accumulators);
+      });
       return;
     }
     for (size_t i = 0; i < units; ++i) emit_body(sweep, accumulators, i);
+    end_chains(row, accumulators);
   }
 
   // One vector of one sweep: all values first, then what changes memory.
@@ -264,10 +277,48 @@ class LoopKernel {
       for (size_t unit = 0; here && unit < units; ++unit) {
         llvm::AllocaInst* variable = emit_variable(builder_, lanes_.type(reduction.dtype));
         builder_.CreateStore(emit_identity(builder_, reduction.op, reduction.dtype), variable);
-        accumulators.push_back({static_cast<ExpressionId>(id), unit, variable});
+        accumulators.push_back({static_cast<ExpressionId>(id), unit, variable, nullptr});
+        if (!has_chains(reduction)) continue;
+        accumulators.back().total = emit_variable(builder_, lanes_.type(reduction.dtype));
+        builder_.CreateStore(lanes_.zero(reduction.dtype), accumulators.back().total);
       }
     }
     return accumulators;
+  }
+
+  int64_t vectors_per_row() const { return (grid_.columns + kLanes - 1) / kLanes; }
+
+  // Whether a reduction is a sum of several chains.
+  bool has_chains(const Expression& reduction) const {
+    int64_t steps = reduced_extent(nest_);
+    if (nest_.order == ReductionOrder::kLanes) steps = steps / grid_.columns * vectors_per_row();
+    return reduction.op == Op::kReduceSum && is_float(reduction.dtype) && steps > kChainSteps;
+  }
+
+  // Ends the chains whose last step is `step`.
+  void end_chains(IrValue* step, const std::vector<Accumulator>& accumulators) {
+    if (std::none_of(accumulators.begin(), accumulators.end(),
+                     [](const Accumulator& a) { return a.total != nullptr; })) {
+      return;
+    }
+    IrValue* in_chain = builder_.CreateURem(step, i64(kChainSteps));
+    emit_if(builder_, builder_.CreateICmpEQ(in_chain, i64(kChainSteps - 1)), [&] {
+      for (const Accumulator& accumulator : accumulators) {
+        if (accumulator.total == nullptr) continue;
+        DType dtype = nest_.expressions[static_cast<size_t>(accumulator.reduction)].dtype;
+        builder_.CreateStore(result_of(accumulator), accumulator.total);
+        builder_.CreateStore(lanes_.zero(dtype), accumulator.variable);
+      }
+    });
+  }
+
+  // The chains that have ended, and the one that has not.
+  IrValue* result_of(const Accumulator& accumulator) {
+    DType dtype = nest_.expressions[static_cast<size_t>(accumulator.reduction)].dtype;
+    IrValue* last = builder_.CreateLoad(lanes_.type(dtype), accumulator.variable);
+    if (accumulator.total == nullptr) return last;
+    IrValue* total = builder_.CreateLoad(lanes_.type(dtype), accumulator.total);
+    return emit_combine(builder_, Op::kReduceSum, dtype, total, last);
   }
 
   void accumulate(const Accumulator& accumulator) {
@@ -284,7 +335,7 @@ class LoopKernel {
   void finish_reductions(const std::vector<Accumulator>& accumulators) {
     for (const Accumulator& accumulator : accumulators) {
       const Expression& reduction = nest_.expressions[static_cast<size_t>(accumulator.reduction)];
-      IrValue* result = builder_.CreateLoad(lanes_.type(reduction.dtype), accumulator.variable);
+      IrValue* result = result_of(accumulator);
       if (nest_.order == ReductionOrder::kLanes) result = join_lanes(reduction, result);
       units_[accumulator.unit]->set(accumulator.reduction, lanes_.round(result, reduction.dtype));
     }

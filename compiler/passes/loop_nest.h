@@ -30,9 +30,11 @@
 //   dimensions are sequential outside of it; lanes are added as a tree (8, 4, 2, 1 apart).
 // - kSequential otherwise: one element after the other in row-major order, vectors lie along kept
 //   dimensions.
-// A nest holds reductions of one order only. Values are rounded to their dtype at every expression
-// that stands for a graph value, and nothing is contracted or reassociated between expressions, so
-// bits do not depend on fusion, blocks or threads.
+// Sums of floats start a new accumulator every 64 steps (elements, or vectors of 16 counted over
+// all rows), whose results are added in order, so that long sums lose few bits. A nest holds
+// reductions of one order only. Values are rounded to their dtype at every expression that stands
+// for a graph value, and nothing is contracted or reassociated between expressions, so bits do not
+// depend on fusion, blocks or threads.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,8 @@
 namespace sgtc {
 
 inline constexpr int64_t kLanes = 16;
+/// Steps of a sum of floats in one accumulator.
+inline constexpr int64_t kChainSteps = 64;
 
 enum class ReductionOrder : uint8_t { kNone, kLanes, kSequential };
 

@@ -126,3 +126,10 @@ TEST_CASE("iota and where") {
       "%c = iota() {shape=[6,19], axis=1, dtype=\"i64\"}\n%keep = greater_equal(%r, %c)\n"
       "constant %low: f32[] = [-1e9]\n%y = where(%keep, %x, %low)\noutput \"y\" %y");
 }
+
+TEST_CASE("long sums lose few bits, along rows, columns and both") {
+  const std::string squares = "\n%q = mul(%x, %x)\n%s = reduce_sum(%q) {axes=";
+  check_text("feed %x: f32[50000,3]" + squares + "[0]}\noutput \"s\" %s", {}, 1e-6);
+  check_text("feed %x: f32[70,60000]" + squares + "[1]}\noutput \"s\" %s", {}, 1e-6);
+  check_text("feed %x: f32[300,2,49]" + squares + "[0,2]}\noutput \"s\" %s", {}, 1e-6);
+}
