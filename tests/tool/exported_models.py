@@ -3,7 +3,8 @@
 usage: exported_models.py SGTC EXPORTED_FOLDER WORK_FOLDER [MODEL/FILE...]
 
 Each folder has expected.json (losses of 8 full-batch steps), the inputs as .npy, and the files of
-several exporters. Prints one line per run; exits with 1 if a loss is off by more than 1e-4.
+several exporters. Prints one line per run; exits with 1 if a loss is off by more than the
+tolerances below.
 """
 
 import json
@@ -12,6 +13,14 @@ import subprocess
 import sys
 
 TOLERANCE = 1e-4
+# SqueezeNet's losses depend on the last bits: some inputs of a ReLU or a maximum lie within 1e-6 of
+# a tie, rounding may decide it, and the high learning rates multiply the difference. PyTorch does
+# not reproduce itself: running ts17 with one thread, or weights changed by half a rounding, moves
+# its losses by up to 7e-3 from SGD's third step and by up to 1e-2 from AdamW's fourth (1e-3 and
+# 4e-3 in double precision); the losses before move by 2e-5 at most. So this many losses are held to
+# TOLERANCE and the others to twice PyTorch's own deviation. ResNet's move by 4e-5 at most.
+REPRODUCIBLE = {("tv_squeezenet1_1", "sgd"): 2, ("tv_squeezenet1_1", "adamw"): 3}
+CHAOTIC_TOLERANCE = {("tv_squeezenet1_1", "sgd"): 1.4e-2, ("tv_squeezenet1_1", "adamw"): 2e-2}
 # The torch.export exporter folds BatchNormalization away: such a file cannot train as PyTorch does.
 LOST_IN_EXPORT = {("tv_resnet_small", "dynamo18"), ("tv_resnet_small", "dynamo23")}
 # What a file without the exporter's record does not say of its model.
@@ -65,10 +74,16 @@ def check(sgtc, root, model, file, optimizer, work):
     if len(found) != len(wanted):
         print(f"FAIL {model}/{file} {optimizer}: {len(found)} losses, expected {len(wanted)}")
         return False
-    worst = max(abs(f - w) / abs(w) for f, w in zip(found, wanted))
+    off = [abs(f - w) / abs(w) for f, w in zip(found, wanted)]
+    reproducible = REPRODUCIBLE.get((model, optimizer), len(off))
+    worst = max(off[:reproducible])
+    within = worst <= TOLERANCE and all(
+        difference <= CHAOTIC_TOLERANCE[model, optimizer] for difference in off[reproducible:])
     comparable = (model, file) not in LOST_IN_EXPORT
-    good = worst <= TOLERANCE or (not comparable and found[-1] < found[0])
+    good = within or (not comparable and found[-1] < found[0])
     note = "" if comparable else " (BatchNorm lost in export: must only learn)"
+    if reproducible < len(off):
+        note = f" (first {reproducible} losses; worst of all {max(off):.1e})"
     print(f"{'ok  ' if good else 'FAIL'} {model}/{file} {optimizer}: worst relative {worst:.1e}{note}")
     return good
 
