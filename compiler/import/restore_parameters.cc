@@ -58,9 +58,10 @@ constexpr CallRule kCalls[] = {
     {"prelu", {1, -1, -1, -1}, " PRelu "},
 };
 
-// Calls of two operands, of which one may be a parameter, and their ONNX operators.
+// Calls of two operands, of which one may be a parameter, and the ONNX operators that may hold it.
+// An RMSNormalization takes the place of the product with its scale.
 const std::map<std::string, std::string> kBinaryCalls = {
-    {"add", "Add"}, {"sub", "Sub"}, {"mul", "Mul"}, {"div", "Div"}};
+    {"add", " Add "}, {"sub", " Sub "}, {"mul", " Mul RMSNormalization "}, {"div", " Div "}};
 
 // Which of the tensors of its call an input of a node holds; -1 for data.
 int role_of(const std::string& op, int input) {
@@ -187,14 +188,16 @@ class Restoration {
   std::string wanted(const onnx::NodeProto& node, int input) const {
     const std::optional<RecordedCall> call = recorded_call(node);
     if (!call) return "";
+    const std::string operation = ' ' + node.op_type() + ' ';
     const auto binary = kBinaryCalls.find(call->op);
     if (binary != kBinaryCalls.end()) {
-      return binary->second == node.op_type() ? sole_tensor(*call) : "";
+      const bool holds = binary->second.find(operation) != std::string::npos;
+      return holds ? sole_tensor(*call) : "";
     }
     const int role = role_of(node.op_type(), input);
     if (role < 0 || role >= static_cast<int>(kRoles)) return "";
     for (const CallRule& rule : kCalls) {
-      const bool holds = rule.nodes.find(' ' + node.op_type() + ' ') != std::string_view::npos;
+      const bool holds = rule.nodes.find(operation) != std::string_view::npos;
       if (rule.op != call->op || !holds) continue;
       const int position = rule.arguments[static_cast<size_t>(role)];
       const bool given = position >= 0 && position < static_cast<int>(call->arguments.size());

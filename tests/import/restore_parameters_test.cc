@@ -176,6 +176,16 @@ TEST_CASE("the bias of a matrix product is separated from a normalization's") {
   CHECK(parameters_of(file.import()) == Names{"b1", "b2", "m", "w1"});
 }
 
+TEST_CASE("a normalization that took the place of a product holds the product's scale") {
+  Exported file(
+      "g (float[3,2] x) => (float l) <float[2] w1 = {1, 1}> {\n"
+      "h = RMSNormalization (x, w1)\ny = RMSNormalization (h, w1)\n"
+      "l = ReduceSum <keepdims = 0> (y) }",
+      {"w1", "w2"}, {"mul.Tensor: %p_w1, %mul_1", "mul.Tensor: %p_w2, %mul_2", ""});
+  file.proto.mutable_opset_import(0)->set_version(23);
+  CHECK(parameters_of(file.import()) == Names{"w1", "w2"});
+}
+
 TEST_CASE("a constant that was merged with a parameter stays a constant") {
   Exported file(
       "g (float[3,2] x) => (float l) <float[2] k = {2, 2}> {\n"
