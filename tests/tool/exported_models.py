@@ -15,12 +15,13 @@ import sys
 TOLERANCE = 1e-4
 # SqueezeNet's losses depend on the last bits: some inputs of a ReLU or a maximum lie within 1e-6 of
 # a tie, rounding may decide it, and the high learning rates multiply the difference. PyTorch does
-# not reproduce itself: running ts17 with one thread, or weights changed by half a rounding, moves
-# its losses by up to 7e-3 from SGD's third step and by up to 1e-2 from AdamW's fourth (1e-3 and
-# 4e-3 in double precision); the losses before move by 2e-5 at most. So this many losses are held to
-# TOLERANCE and the others to twice PyTorch's own deviation. ResNet's move by 4e-5 at most.
+# not reproduce itself: running ts17 with one thread moves its losses by up to 7.1e-3 from SGD's
+# third step and by up to 1.4e-2 from AdamW's fourth (double precision: 1e-3 and 4e-3); the losses
+# before move by 2e-5 at most. sgtc was seen to follow the run with one thread within 2e-5. So this
+# many losses are held to TOLERANCE and the others to 1.4 times PyTorch's own deviation. ResNet's
+# losses move by 4e-5 at most.
 REPRODUCIBLE = {("tv_squeezenet1_1", "sgd"): 2, ("tv_squeezenet1_1", "adamw"): 3}
-CHAOTIC_TOLERANCE = {("tv_squeezenet1_1", "sgd"): 1.4e-2, ("tv_squeezenet1_1", "adamw"): 2e-2}
+CHAOTIC_TOLERANCE = {("tv_squeezenet1_1", "sgd"): 1e-2, ("tv_squeezenet1_1", "adamw"): 2e-2}
 # The torch.export exporter folds BatchNormalization away: such a file cannot train as PyTorch does.
 LOST_IN_EXPORT = {("tv_resnet_small", "dynamo18"), ("tv_resnet_small", "dynamo23")}
 # What a file without the exporter's record does not say of its model.
