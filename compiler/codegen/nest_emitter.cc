@@ -295,8 +295,11 @@ IrValue* NestEmitter::checked(const Expression& expression) {
   IrValue* raw = lanes_.convert(value(operand), from, DType::kInt64);
   IrValue* zero = lanes_.zero(DType::kInt64);
   IrValue* extent = lanes_.splat(i64(expression.integer));
-  IrValue* index = builder_.CreateSelect(builder_.CreateICmpSLT(raw, zero),
-                                         builder_.CreateAdd(raw, extent), raw);
+  IrValue* index = raw;
+  if (expression.op != Op::kPick) {
+    index = builder_.CreateSelect(builder_.CreateICmpSLT(raw, zero),
+                                  builder_.CreateAdd(raw, extent), raw);
+  }
   // One unsigned comparison finds both ends.
   IrValue* outside = builder_.CreateICmpUGE(index, extent);
   IrValue* counts = both(guard_mask(expression.guards), position.mask);

@@ -6,7 +6,8 @@ namespace sgtc::interpret {
 namespace {
 
 int64_t index_at(const Call& call, int64_t i, int64_t extent) {
-  return checked_index(call.operand(1).integers[static_cast<size_t>(i)], extent);
+  const int64_t index = call.operand(1).integers[static_cast<size_t>(i)];
+  return checked_index(index, extent, call.op != Op::kPick);
 }
 
 // Calls visit(position in data, position in the gathered tensor) for gather and its gradient.

@@ -16,8 +16,8 @@ int64_t position_in(const Shape& shape, const Shape& index) {
   return position;
 }
 
-int64_t checked_index(int64_t index, int64_t extent) {
-  const int64_t counted = index < 0 ? index + extent : index;
+int64_t checked_index(int64_t index, int64_t extent, bool from_end) {
+  const int64_t counted = index < 0 && from_end ? index + extent : index;
   if (counted < 0 || counted >= extent) {
     throw Error("index " + std::to_string(index) + " is out of range for " +
                 std::to_string(extent) + " elements");

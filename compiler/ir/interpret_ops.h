@@ -41,7 +41,7 @@ void for_each_index(const Shape& shape, Visit visit) {
 int64_t position_in(const Shape& shape, const Shape& index);
 
 /// A checked index along an axis of `extent`: negative ones count from the end.
-int64_t checked_index(int64_t index, int64_t extent);
+int64_t checked_index(int64_t index, int64_t extent, bool from_end = true);
 
 /// A shape seen as [outer, size, inner] around an axis.
 struct AxisView {

@@ -91,8 +91,8 @@ enum class Op : uint8_t {
   kPad,           // low= high= (non-negative), (x, scalar value)
   kConcat,        // axis=
   kIota,          // shape= axis= dtype=: the index along axis
-  // Indexing. Indices are i32 or i64; negative ones count from the end; out of range: the step's
-  // status block names the node and the run ends.
+  // Indexing. Indices are i32 or i64; negative ones count from the end (not in pick); out of range:
+  // the step's status block names the node and the run ends.
   kGather,          // (data, indices), axis= padding=: the slice of data at index `padding`, if it is
                     //   given, gets no gradient
   kGatherElements,  // (data, indices), axis=

@@ -170,7 +170,7 @@ void append_expression(std::ostream& out, const LoopNest& nest, const Expression
       out << "select";
       break;
     case Kind::kChecked:
-      out << "checked " << expression.integer;
+      out << (expression.op == Op::kPick ? "checked from 0 " : "checked ") << expression.integer;
       break;
     case Kind::kRandom:
       out << name_of(expression.op) << " stream " << expression.integer << " at "

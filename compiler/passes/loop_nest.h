@@ -75,14 +75,14 @@ struct Expression {
     kIndex,     // the value of `index`, converted to dtype
     kCompute,   // op(operands), elementwise
     kSelect,    // the guards hold ? operands[0] : operands[1]
-    kChecked,   // operands[0] + (negative ? extent : 0), reported and clamped when not in
-                // [0, extent); only where the guards hold; i64
+    kChecked,   // operands[0] + (negative and op is not pick ? extent : 0), reported and clamped
+                // when not in [0, extent); only where the guards hold; i64
     kRandom,    // op(seed, step) at element `index` of the stream
     kReduce,    // op over all reduced atoms of operands[0]
     kGiven,     // the result of the anchor whose epilogue this nest is
   };
   Kind kind = Kind::kConstant;
-  Op op = Op::kAdd;                    // kCompute, kRandom, kReduce
+  Op op = Op::kAdd;                    // kCompute, kRandom, kReduce, kChecked
   DType dtype = DType::kFloat32;       // of the value
   std::vector<ExpressionId> operands;  // earlier expressions
   AffineIndex index;                   // kLoad, kIndex, kRandom

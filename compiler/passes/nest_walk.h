@@ -68,7 +68,7 @@ class NestWalk {
   // Helpers.
   ExpressionId broadcast_value(ValueId id, const ElementMap& map, const Guards& guards);
   ExpressionId select(const Guards& conditions, ExpressionId yes, ExpressionId no, DType dtype);
-  AffineIndex checked_index(ValueId indices, const ElementMap& map, const Guards& guards,
+  AffineIndex checked_index(Op op, ValueId indices, const ElementMap& map, const Guards& guards,
                             int64_t extent);
   AffineIndex zero() const { return AffineIndex(atoms_.size()); }
   AffineIndex identity() const;                 // row-major over all atoms

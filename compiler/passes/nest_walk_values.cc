@@ -206,13 +206,14 @@ ExpressionId NestWalk::iota(const Node& node, const ElementMap& map) {
   return body_.add(std::move(expression));
 }
 
-AffineIndex NestWalk::checked_index(ValueId indices, const ElementMap& map, const Guards& guards,
-                                    int64_t extent) {
+AffineIndex NestWalk::checked_index(Op op, ValueId indices, const ElementMap& map,
+                                    const Guards& guards, int64_t extent) {
   AffineIndex index = zero();
   ExpressionId raw = value(indices, map, guards);
   if (raw == kNone) return index;
   Expression checked;
   checked.kind = Expression::Kind::kChecked;
+  checked.op = op;
   checked.dtype = DType::kInt64;
   checked.operands = {raw};
   checked.guards = guards;
@@ -240,7 +241,7 @@ ExpressionId NestWalk::indexing(const Node& node, const ElementMap& map, const G
       at.push_back(zero());
       at.back().constant = k;
       int64_t extent = shape[batch + static_cast<size_t>(k)];
-      computed.push_back(checked_index(node.operands[1], at, guards, extent));
+      computed.push_back(checked_index(node.op, node.operands[1], at, guards, extent));
       inner.push_back(computed.back());
     }
     append(outer, map.size());
@@ -252,7 +253,7 @@ ExpressionId NestWalk::indexing(const Node& node, const ElementMap& map, const G
       at.assign(map.begin() + static_cast<int64_t>(axis),
                 map.begin() + static_cast<int64_t>(axis + covered));
     }
-    computed.push_back(checked_index(node.operands[1], at, guards, shape[axis]));
+    computed.push_back(checked_index(node.op, node.operands[1], at, guards, shape[axis]));
     append(0, axis);
     inner.push_back(computed.back());
     append(axis + covered, map.size());

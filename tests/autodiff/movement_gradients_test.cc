@@ -101,7 +101,7 @@ TEST_CASE("gradients of indexed reads") {
       "constant %i: i64[2,2] = [0, -1, 1, 1]\n%y = gather_nd(%x, %i) {batch_dims=0}\n",
       "constant %i: i64[2,2,1] = [0, -1, 1, 1]\n%y = gather_nd(%x, %i) {batch_dims=1}\n",
       "constant %i: i32[2,3,1] = [0, -1, 1, 1, 0, -2]\n%y = gather_nd(%x, %i) {batch_dims=2}\n",
-      "constant %i: i64[2,1,4] = [0, -1, 2, 1, -3, 0, 0, 1]\n%y = pick(%x, %i) {axis=1}\n");
+      "constant %i: i64[2,1,4] = [0, 2, 2, 1, 0, 0, 0, 1]\n%y = pick(%x, %i) {axis=1}\n");
   check_gradients("state parameter %x: f32[2,3,4] = uniform(-1.0, 1.0, seed 9)\n" + line +
                   "%z = mul(%y, %y)\noutput \"y\" %z\n");
 }

@@ -206,7 +206,7 @@ def test_label_out_of_range(bench):
                   inputs="float[2, 3] x, int64[2] labels")
     model.graph.node[1].name = "the_loss"
     bench.compile(model)
-    for label in (3, 2**40):
+    for label in (3, 2**40, -1):
         refuse_run(bench, "node the_loss", f"index {label}", "extent 3",
                    feeds={"x": floats(np.ones([2, 3])), "labels": integers([0, label])})
 
