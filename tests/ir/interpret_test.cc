@@ -227,7 +227,7 @@ TEST_CASE("gathers take negative indices from the end") {
   is_close(eval("gather_nd(%a, %b) {batch_dims=1}",
                 {"f32[2,2,2] = [1, 2, 3, 4, 5, 6, 7, 8]", "i64[2,1] = [1, 0]"}),
            {3, 4, 5, 6});
-  is_close(eval("pick(%a, %b) {axis=1}", {"f32[2,3] = [1, 2, 3, 4, 5, 6]", "i64[2,1] = [2, -3]"}),
+  is_close(eval("pick(%a, %b) {axis=1}", {"f32[2,3] = [1, 2, 3, 4, 5, 6]", "i64[2,1] = [2, 0]"}),
            {3, 4});
 }
 
@@ -237,6 +237,8 @@ TEST_CASE("an index out of range names the node and the extent") {
         "gather %y (node emb): index 5 is out of range for 5 elements");
   CHECK(error_of("gather(%a, %b) {axis=0}", {e, "i64[1] = [-6]"}) ==
         "gather %y: index -6 is out of range for 5 elements");
+  CHECK(error_of("pick(%a, %b) {axis=0}", {e, "i64[1] = [-1]"}) ==
+        "pick %y: index -1 is out of range for 5 elements");
   CHECK(error_of("gather_elements(%a, %b) {axis=0}", {e, "i64[1] = [7]"}) != "no error");
   CHECK(error_of("gather_nd(%a, %b) {batch_dims=0}", {e, "i64[1] = [7]"}) != "no error");
   CHECK(error_of("scatter_nd(%a, %b, %c) {reduction=\"add\"}",
