@@ -47,8 +47,8 @@ std::string to_dot(const KernelizedGraph& program) {
     text += "  " + group_name(i) + " [label=" + quoted(label_of(program, i)) + "];\n";
   }
   for (const ValueId leaf : graph.feeds) {
-    text += "  v" + std::to_string(leaf) + " [shape=ellipse, label=" +
-            quoted(label_of(graph.value(leaf))) + "];\n";
+    text += "  v" + std::to_string(leaf) +
+            " [shape=ellipse, label=" + quoted(label_of(graph.value(leaf))) + "];\n";
   }
   for (size_t i = 0; i < program.groups.size(); ++i) {
     for (const ValueId value : program.groups[i].inputs) {

@@ -70,8 +70,8 @@ int run(const Options& options) {
     reporter.print_errors(diagnostics, error.what());
     return kDiagnosed;
   } catch (const std::exception& error) {
-    reporter.print("internal error", "", std::string(error.what()) +
-                                             "\nThis is a fault of sgtc, not of your model.");
+    reporter.print("internal error", "",
+                   std::string(error.what()) + "\nThis is a fault of sgtc, not of your model.");
     return kInternal;
   }
 }

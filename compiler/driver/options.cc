@@ -50,8 +50,8 @@ void add_dim(const std::string& text,
     for (const std::string& value : split(text.substr(equals + 1), ',')) {
       int64_t size = 0;
       if (!CLI::detail::lexical_cast(value, size) || size < 0) {
-        throw CLI::ValidationError("--dim", "expected a size, found '" + value + "' in '" + text +
-                                                "'");
+        throw CLI::ValidationError("--dim",
+                                   "expected a size, found '" + value + "' in '" + text + "'");
       }
       product.push_back(plan);
       product.back().emplace_back(text.substr(0, equals), size);
@@ -128,9 +128,7 @@ void add_optimizer_options(CLI::App& app, Options& options) {
 }
 
 void add_target_options(CLI::App& app, Options& options) {
-  app.add_option("--target", options.target)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu"}));
+  app.add_option("--target", options.target)->capture_default_str()->check(CLI::IsMember({"cpu"}));
   app.add_option("--cpu", options.cpu, "x86-64-v3, x86-64-v4, or native: this machine's")
       ->capture_default_str();
   app.add_option("--precision", options.precision)
@@ -140,8 +138,8 @@ void add_target_options(CLI::App& app, Options& options) {
 
 void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,
                         std::string& error_format) {
-  app.add_option("--emit", emit, "Comma-separated " + CLI::detail::join(kEmittable, ", ") +
-                                     "; each may have =FILE")
+  app.add_option("--emit", emit,
+                 "Comma-separated " + CLI::detail::join(kEmittable, ", ") + "; each may have =FILE")
       ->allow_extra_args(false);
   // parse_options rewrites --emit-plan, whose value must be attached; this line is for --help.
   app.add_flag_callback("--emit-plan", [] {}, "Print the plan; --emit-plan=FILE writes it");
@@ -179,16 +177,15 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 void check_words(const CLI::App& app, const Options& options) {
   for (const std::string& word : app.remaining()) {
     if (word.rfind('-', 0) != 0) {
-      throw CLI::ValidationError(word, "one model is compiled at a time; " + options.model +
-                                           " was given already");
+      throw CLI::ValidationError(
+          word, "one model is compiled at a time; " + options.model + " was given already");
     }
     const std::string name = word.substr(0, word.find('='));
     std::string closest;
     for (const CLI::Option* option : app.get_options()) {
       for (const std::string& known : option->get_lnames()) {
         const std::string candidate = "--" + known;
-        if (closest.empty() ||
-            edit_distance(name, candidate) < edit_distance(name, closest)) {
+        if (closest.empty() || edit_distance(name, candidate) < edit_distance(name, closest)) {
           closest = candidate;
         }
       }
@@ -203,8 +200,8 @@ void check_combinations(const Options& options) {
     throw CLI::ValidationError("--nesterov", "needs --momentum");
   }
   if (options.momentum != 0 && options.optimizer != "sgd") {
-    throw CLI::ValidationError("--momentum", "belongs to --optimizer sgd, found " +
-                                                 options.optimizer);
+    throw CLI::ValidationError("--momentum",
+                               "belongs to --optimizer sgd, found " + options.optimizer);
   }
 }
 
@@ -213,8 +210,10 @@ std::vector<std::string> normalised_arguments(int argc, const char* const* argv)
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) {
     std::string word = argv[i];
-    if (word == "--emit-plan") word = "--emit=plan";
-    else if (word.rfind("--emit-plan=", 0) == 0) word = "--emit=plan=" + word.substr(12);
+    if (word == "--emit-plan")
+      word = "--emit=plan";
+    else if (word.rfind("--emit-plan=", 0) == 0)
+      word = "--emit=plan=" + word.substr(12);
     words.push_back(std::move(word));
   }
   return words;  // CLI11 takes them last first

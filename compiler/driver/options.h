@@ -19,7 +19,7 @@ struct EmitRequest {
 
 struct Options {
   std::string model;
-  std::string output;                       // -o; empty: no executable unless nothing is emitted
+  std::string output;  // -o; empty: no executable unless nothing is emitted
   std::string mesh = "1x1";
   std::string target = "cpu";
   std::string cpu = "x86-64-v3";
@@ -27,7 +27,7 @@ struct Options {
   std::string optimizer = "adamw";
   std::vector<double> betas = {0.9, 0.999};
   double epsilon = 1e-8;
-  double weight_decay = -1;                 // negative: the optimizer's default
+  double weight_decay = -1;  // negative: the optimizer's default
   double momentum = 0;
   bool nesterov = false;
   double clip_norm = 0;
@@ -46,7 +46,7 @@ struct Options {
   bool time_passes = false;
   bool json_errors = false;
   std::string color = "auto";
-  int jobs = 0;                             // 0: one per CPU
+  int jobs = 0;  // 0: one per CPU
 };
 
 /// Parses the command line. Returns nothing when sgtc should exit at once with `*exit_code`

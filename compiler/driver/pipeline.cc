@@ -317,7 +317,8 @@ std::string Compilation::executable_path() const {
 
 void Compilation::run() {
   if (mesh_ != Mesh{}) {
-    throw Error("--mesh " + to_string(mesh_) + ": this version of sgtc compiles for one rank; "
+    throw Error("--mesh " + to_string(mesh_) +
+                ": this version of sgtc compiles for one rank; "
                 "leave --mesh out");
   }
   model_ = std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_));

@@ -59,14 +59,14 @@ class Workspace {
 
 /// A file of the C library on this machine.
 std::string system_library(const std::string& name) {
-  constexpr std::array<const char*, 5> kFolders = {"/lib/x86_64-linux-gnu", "/lib64",
-                                                   "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
-                                                   "/usr/lib"};
+  constexpr std::array<const char*, 5> kFolders = {
+      "/lib/x86_64-linux-gnu", "/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
   for (const char* folder : kFolders) {
     const fs::path path = fs::path(folder) / name;
     if (fs::exists(path)) return path.string();
   }
-  throw Error(name + ": not found in /lib/x86_64-linux-gnu, /lib64 or /usr/lib; sgtc links its "
+  throw Error(name +
+              ": not found in /lib/x86_64-linux-gnu, /lib64 or /usr/lib; sgtc links its "
               "output with the C library (glibc) of this machine");
 }
 
@@ -85,8 +85,8 @@ void write_weights(const WeightsBlob& weights, const std::string& path) {
 
 std::string bytes_symbol(const std::string& symbol, const std::string& file, int alignment) {
   return ".balign " + std::to_string(alignment) + "\n.globl " + symbol + "_begin, " + symbol +
-         "_end\n" + symbol + "_begin:\n" +
-         (file.empty() ? "" : ".incbin \"" + file + "\"\n") + symbol + "_end:\n.byte 0\n";
+         "_end\n" + symbol + "_begin:\n" + (file.empty() ? "" : ".incbin \"" + file + "\"\n") +
+         symbol + "_end:\n.byte 0\n";
 }
 
 std::string text_symbol(const std::string& symbol, const std::string& text) {
@@ -123,9 +123,22 @@ std::string write_blob(const Workspace& work, const std::string& name, const cha
 void run_linker(const Workspace& work, const std::vector<std::string>& objects,
                 const std::string& output) {
   std::vector<std::string> words = {
-      "ld.lld", "--build-id=none", "--gc-sections", "--as-needed", "-O1", "--threads=2",
-      "-z", "relro", "-z", "noexecstack", "--hash-style=gnu", "--eh-frame-hdr",
-      "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-o", output,
+      "ld.lld",
+      "--build-id=none",
+      "--gc-sections",
+      "--as-needed",
+      "-O1",
+      "--threads=2",
+      "-z",
+      "relro",
+      "-z",
+      "noexecstack",
+      "--hash-style=gnu",
+      "--eh-frame-hdr",
+      "-dynamic-linker",
+      "/lib64/ld-linux-x86-64.so.2",
+      "-o",
+      output,
       write_blob(work, "crt1.o", sgtc_crt1_begin, sgtc_crt1_end),
       write_blob(work, "crti.o", sgtc_crti_begin, sgtc_crti_end),
       write_blob(work, "crtbegin.o", sgtc_crtbegin_begin, sgtc_crtbegin_end),

@@ -13,12 +13,12 @@
 namespace sgtc {
 
 struct ExecutableInput {
-  std::string plans_json;              // an array of plans
+  std::string plans_json;  // an array of plans
   WeightsBlob weights;
-  std::vector<std::string> objects;    // ELF relocatable objects
-  std::vector<std::string> symbols;    // kernels that they define, in the plan's order
+  std::vector<std::string> objects;  // ELF relocatable objects
+  std::vector<std::string> symbols;  // kernels that they define, in the plan's order
   /// Everything that makes two programs differ: compared between ranks at start.
-  std::string fingerprint;             // 64 hexadecimal digits
+  std::string fingerprint;  // 64 hexadecimal digits
   /// A larger blob goes to the side file PATH.weights, which the program maps.
   int64_t embedded_weights_limit = int64_t{512} << 20;
 };

@@ -41,13 +41,18 @@ Mesh parse_named(const std::string& text) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos) fail(text, "expected AXIS=SIZE, found '" + part + "'");
     const std::string axis = part.substr(0, equals);
-    if (seen.find(axis + ",") != std::string::npos) fail(text, "axis '" + axis + "' is there twice");
+    if (seen.find(axis + ",") != std::string::npos)
+      fail(text, "axis '" + axis + "' is there twice");
     seen += axis + ",";
     const int64_t size = parse_size(text, part.substr(equals + 1));
-    if (axis == "pp") mesh.pp = size;
-    else if (axis == "dp") mesh.dp = size;
-    else if (axis == "tp") mesh.tp = size;
-    else fail(text, "unknown axis '" + axis + "'");
+    if (axis == "pp")
+      mesh.pp = size;
+    else if (axis == "dp")
+      mesh.dp = size;
+    else if (axis == "tp")
+      mesh.tp = size;
+    else
+      fail(text, "unknown axis '" + axis + "'");
   }
   return mesh;
 }

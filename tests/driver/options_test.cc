@@ -73,8 +73,7 @@ TEST_CASE("help and version are no errors") {
 }
 
 TEST_CASE("padding rows are given per tensor") {
-  const Parsed parsed =
-      parse({"--padding-index", "a.weight=0", "--padding-index=x=y=3", "m.onnx"});
+  const Parsed parsed = parse({"--padding-index", "a.weight=0", "--padding-index=x=y=3", "m.onnx"});
   REQUIRE(parsed.options);
   CHECK(parsed.options->padding_index ==
         std::map<std::string, int64_t>{{"a.weight", 0}, {"x=y", 3}});

@@ -44,8 +44,7 @@ TEST_CASE("an executable is the same wherever it is written") {
   write_executable(small_program(), folder.path / "one");
   write_executable(small_program(), folder.path / "two");
   CHECK(contents(folder.path / "one") == contents(folder.path / "two"));
-  CHECK((fs::status(folder.path / "one").permissions() & fs::perms::owner_exec) !=
-        fs::perms::none);
+  CHECK((fs::status(folder.path / "one").permissions() & fs::perms::owner_exec) != fs::perms::none);
 }
 
 TEST_CASE("weights above the limit go to a side file that is named in the program") {
