@@ -3,8 +3,9 @@
     compare_torch.py [STEPS]
 
 Run run.sh first. The executable trains once more, on rows in order; PyTorch starts from the weights
-that it saves before the first step. Prints both loss curves and the median time of a step. Needs
-torch; PyTorch uses as many threads as the executable.
+that it saves before the first step. Prints both loss curves, both held-out losses and the median
+time of a step; fails when a loss differs by more than 0.1 % or the held-out ones by more than 1 %.
+Needs torch; PyTorch uses as many threads as the executable.
 """
 
 import json
@@ -33,7 +34,9 @@ def run_executable(steps):
     weights, log = WORK / "initial.safetensors", WORK / "compare.jsonl"
     log.unlink(missing_ok=True)
     subprocess.run([WORK / "train", *tokens, "--steps", "0", "--save", weights], check=True)
-    subprocess.run([WORK / "train", *tokens, "--steps", str(steps), "--log", log], check=True)
+    held_out = ["--eval", f"input_ids,labels={WORK / 'held_out.bin'}"]
+    subprocess.run([WORK / "train", *tokens, *held_out, "--steps", str(steps), "--log", log],
+                   check=True)
     return read_safetensors(weights), log
 
 
@@ -77,6 +80,16 @@ def gpt_loss(w, heads, input_ids, labels):
     return functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
+def held_out_loss(weights, sizes):
+    """The mean over the whole batches of the held-out rows, as the executable evaluates them."""
+    inputs, labels = torch_run.windows(WORK / "held_out.bin", sizes["seq"])
+    batch = sizes["batch"]
+    with torch.no_grad():
+        losses = [gpt_loss(weights, sizes["heads"], inputs[i:i + batch], labels[i:i + batch]).item()
+                  for i in range(0, len(inputs) // batch * batch, batch)]
+    return statistics.mean(losses)
+
+
 def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 50
@@ -99,6 +112,10 @@ def main():
     print(f"median step: sgtc {ours:.1f} ms, PyTorch {torch.__version__} {theirs:.1f} ms "
           f"({torch.get_num_threads()} threads)")
     torch_run.compare(torch_run.logged(log), expected, tolerance=1e-3)
+    found, wanted = torch_run.logged(log, "eval_loss")[-1], held_out_loss(weights, sizes)
+    print(f"held out after {steps} steps: sgtc {found:.6f}, PyTorch {wanted:.6f}")
+    if abs(found - wanted) > 0.01 * wanted:
+        raise SystemExit("the held-out losses differ by more than 1 %")
 
 
 if __name__ == "__main__":
