@@ -18,6 +18,18 @@ const std::vector<std::string> kLevel3 = {"avx", "avx2",  "bmi",   "bmi2",  "f16
                                           "fma", "lzcnt", "movbe", "popcnt"};
 const std::vector<std::string> kLevel4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq",
                                           "avx512vl"};
+// Further instructions that LLVM may choose for arithmetic on vectors. Others (of the system, of
+// cryptography, of matrix tiles) appear in no generated code, so no executable needs them.
+const std::vector<std::string> kBeyondLevel4 = {
+    "avx512bf16", "avx512bitalg", "avx512fp16", "avx512ifma",      "avx512vbmi", "avx512vbmi2",
+    "avx512vnni", "avxifma",      "avxvnni",    "avx512vpopcntdq", "gfni"};
+
+bool is_used_by_code(const std::string& feature) {
+  for (const auto* list : {&kLevel3, &kLevel4, &kBeyondLevel4}) {
+    if (std::find(list->begin(), list->end(), feature) != list->end()) return true;
+  }
+  return false;
+}
 
 void initialize_once() {
   static std::once_flag once;
@@ -65,9 +77,8 @@ std::vector<std::string> required_features(const Target& target) {
   features.clear();
   for (size_t begin = 0; begin < target.features.size();) {
     size_t end = std::min(target.features.find(',', begin), target.features.size());
-    if (target.features[begin] == '+') {
-      features.push_back(target.features.substr(begin + 1, end - begin - 1));
-    }
+    const std::string feature = target.features.substr(begin + 1, end - begin - 1);
+    if (target.features[begin] == '+' && is_used_by_code(feature)) features.push_back(feature);
     begin = end + 1;
   }
   return features;

@@ -70,6 +70,15 @@ def test_bits_do_not_depend_on_threads_or_runs(bench):
         assert len(digests) == 1, digests
 
 
+def test_code_for_this_machine_runs_here_with_the_same_bits(bench):
+    runs = []
+    for cpu in ("x86-64-v3", "native"):
+        bench.compile(perceptron(192), "--cpu", cpu)
+        losses, _ = bench.train(feeds=perceptron_data(192), steps=5, rate=0.05)
+        runs.append((digest(bench.path("weights.safetensors")), tuple(losses)))
+    assert runs[0] == runs[1], runs
+
+
 def test_memory_is_what_the_plan_says(bench):
     compile_language_model(bench)
     arena = json.loads(plan_of(bench))[0]["positions"][0]["arena_bytes"]
