@@ -10,7 +10,6 @@
 #include "autodiff/optimizer.h"
 #include "codegen/compile.h"
 #include "codegen/target.h"
-#include "cost/cost.h"
 #include "driver/emit.h"
 #include "driver/pass_runner.h"
 #include "import/import.h"
@@ -112,10 +111,7 @@ KernelizedGraph form_program(const Graph& graph, int64_t first_checked, PassRunn
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      if (group.kind != Group::Kind::kView) {
-        spec = form_kernel(graph, group, first_checked);
-        fill_costs(graph, group, spec);
-      }
+      if (group.kind != Group::Kind::kView) spec = form_kernel(graph, group, first_checked);
       specs.push_back(std::move(spec));
     }
     return specs;
