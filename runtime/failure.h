@@ -11,7 +11,8 @@ namespace sgtc::runtime {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitSignal = 143;
+inline constexpr int kExitSignal = 143;  // stopped by a signal, after a checkpoint
+inline constexpr int kExitLost = 200;    // another rank was lost
 
 /// What the message is about, what was expected and found, and what to do about it.
 struct Failure {
