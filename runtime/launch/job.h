@@ -48,9 +48,9 @@ struct JobOptions {
   /// Options that must be equal on all ranks, as names and values. A difference is an error that
   /// names the first ones.
   std::vector<std::pair<std::string, std::string>> agreement;
-  std::string secret_file;        // --secret-file
-  std::string checkpoint;         // --checkpoint: may hold the secret
-  int64_t timeout_seconds = 60;   // until all ranks have joined
+  std::string secret_file;       // --secret-file
+  std::string checkpoint;        // --checkpoint: may hold the secret
+  int64_t timeout_seconds = 60;  // until all ranks have joined
 };
 
 class Job {
@@ -96,14 +96,14 @@ class Job {
   /// communication entry. `entry` must live as long as the job and may be null: computing.
   void enter(int64_t step, const char* entry, int64_t micro_batch);
 
-  /// Asks before step `step`; steps ascend and all ranks ask for the same ones. False: a signal came
-  /// to some rank and all ranks stop before this step. One atomic load unless a stop is being
+  /// Asks before step `step`; steps ascend and all ranks ask for the same ones. False: a signal
+  /// came to some rank and all ranks stop before this step. One atomic load unless a stop is being
   /// agreed on.
   bool may_begin_step(int64_t step);
 
-  /// The end of this rank. With 0 or kExitSignal it waits until all ranks have come here and returns
-  /// the highest of their codes; any other code is told to the others at once, as a loss, and
-  /// returned. `die` does the latter by itself. Nothing of the job may be used afterwards.
+  /// The end of this rank. With 0 or kExitSignal it waits until all ranks have come here and
+  /// returns the highest of their codes; any other code is told to the others at once, as a loss,
+  /// and returned. `die` does the latter by itself. Nothing of the job may be used afterwards.
   int leave(int exit_code);
 
  private:
