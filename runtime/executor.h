@@ -1,50 +1,52 @@
-// Runs schedules of a plan on the CPU.
-//
-// Everything that the plan says symbolically is resolved once: an entry becomes a range of calls, a
-// call a function with final addresses. A step is then a walk over arrays, in an order that
-// respects streams and waits; one device executes all streams of a position one entry at a time.
+// Runs prepared schedules on the CPU.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <pthread.h>
 
-#include "plan/format.h"
-#include "plan_memory.h"
-#include "program.h"
+#include <atomic>
+#include <cstdint>
+
+#include "communication/rank_communicators.h"
+#include "done_counter.h"
+#include "prepared_schedule.h"
 #include "thread_pool.h"
 #include "trace.h"
 
 namespace sgtc::runtime {
 
-/// A schedule, resolved.
-struct PreparedSchedule {
-  struct Call {
-    decltype(SgtcKernel::function) function = nullptr;
-    size_t first_argument = 0;  // in `arguments`
-    int64_t blocks = 0;
-    int64_t micro_batch = 0;  // global
-  };
-  struct Entry {
-    const std::string* task = nullptr;
-    int64_t stage = 0;
-    int64_t stream = 0;
-    int64_t micro_batch = 0;
-    size_t first_call = 0;
-    size_t call_count = 0;
-  };
-  std::vector<void*> arguments;
-  std::vector<Call> calls;
-  std::vector<Entry> entries;  // in the order of execution
+class Executor {
+ public:
+  /// Both must outlive this. With communicators it starts the thread that communicates; without
+  /// (null) everything runs in the caller's thread and the pool.
+  Executor(ThreadPool& threads, RankCommunicators* communicators);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  ~Executor();
+
+  /// Runs every entry and returns when all is done. `step` is for messages; `trace` may be null.
+  void run(const PreparedSchedule& schedule, int64_t step, Trace* trace);
+
+ private:
+  static void* start_thread(void* executor);
+  void serve();
+  void compute(const PreparedSchedule::Computation& computation);
+  void communicate();
+  void issue(const PreparedSchedule::Issue& issue);
+  void keep_to_spare_cpus() const;
+
+  ThreadPool& threads_;
+  RankCommunicators* communicators_;
+  bool spare_cpu_ = false;  // the communicating thread has one
+  pthread_t thread_ = {};
+
+  // What is running; written before `started_` counts on.
+  const PreparedSchedule* schedule_ = nullptr;
+  int64_t step_ = 0;
+  Trace* trace_ = nullptr;
+  bool stopping_ = false;
+  DoneCounter started_;       // schedules
+  DoneCounter computed_;      // computations of this schedule
+  DoneCounter communicated_;  // issues of this schedule
 };
-
-/// Resolves the schedule `name` of a position; one without entries if the plan has none of that
-/// name. Dies for a plan that contradicts itself and for communication, which needs several ranks.
-PreparedSchedule prepare_schedule(const plan::Plan& plan, const plan::Position& position,
-                                  const std::string& name, const Program& program,
-                                  const PlanMemory& memory);
-
-/// Runs every call. `trace` may be null.
-void run_schedule(const PreparedSchedule& schedule, ThreadPool& threads, Trace* trace);
 
 }  // namespace sgtc::runtime

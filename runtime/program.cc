@@ -115,7 +115,7 @@ int run(const Program& program, const Options& options) {
     if (code == kExitDone && !options.predict.empty()) {
       evaluator.predict(training.control(), options.predict);
     }
-    if (!options.trace.empty()) require(trace.write(options.trace));
+    if (!options.trace.empty()) require(write_trace(options.trace, {trace.items()}));
   }
   if (poison) {
     std::printf("arena: highest byte touched %ld of %ld\n",

@@ -8,15 +8,18 @@
 
 namespace sgtc::runtime {
 
-Session::Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison)
+Session::Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison,
+                 const Coordinates& coordinates, RankCommunicators* communicators)
     : plan_(plan),
-      position_(plan.positions.front()),
+      coordinates_(coordinates),
+      position_(plan.positions[static_cast<size_t>(coordinates.pp)]),
       arena_(position_.arena_bytes),
       memory_(position_, arena_),
       threads_(threads),
-      train_(prepare_schedule(plan, position_, "train", program, memory_)),
-      evaluate_(prepare_schedule(plan, position_, "evaluate", program, memory_)),
-      states_(plan, memory_) {
+      train_(prepare_schedule(plan, coordinates, "train", program, memory_, communicators)),
+      evaluate_(prepare_schedule(plan, coordinates, "evaluate", program, memory_, communicators)),
+      executor_(threads_, communicators),
+      states_(plan, memory_, coordinates.pp) {
   if (poison) arena_.poison();
   for (const plan::Control& control : plan.control) {
     const plan::Buffer& buffer = memory_.buffer("control");
@@ -36,7 +39,7 @@ Session::Session(const Program& program, const plan::Plan& plan, int64_t threads
 
 Session::ResultSource Session::find_result(const char* name) const {
   for (const plan::Result& result : plan_.results) {
-    if (result.name != name) continue;
+    if (result.name != name || result.position != coordinates_.pp) continue;
     return {result.dtype, memory_.address(memory_.buffer(result.buffer))};
   }
   return {};
@@ -77,7 +80,7 @@ void Session::check_status() const {
 
 StepResult Session::train_step(const StepControl& control) {
   begin(control);
-  run_schedule(train_, threads_, trace_);
+  executor_.run(train_, control.step, trace_);
   check_status();
   StepResult result;
   result.has_loss = loss_.data != nullptr;
@@ -90,7 +93,7 @@ StepResult Session::train_step(const StepControl& control) {
 
 void Session::evaluate(const StepControl& control) {
   begin(control);
-  run_schedule(evaluate_, threads_, nullptr);
+  executor_.run(evaluate_, control.step, nullptr);
   check_status();
 }
 

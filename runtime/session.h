@@ -35,14 +35,17 @@ struct StepResult {
 
 class Session {
  public:
-  /// `plan` and `program` must outlive this. With `poison`, memory starts as 0xFF bytes.
-  Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison);
+  /// The first four must outlive this. `communicators` are those of the rank at `coordinates`; null
+  /// for a rank without peers. With `poison`, memory starts as 0xFF bytes.
+  Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison,
+          const Coordinates& coordinates = {}, RankCommunicators* communicators = nullptr);
 
   const plan::Plan& plan() const { return plan_; }
+  const Coordinates& coordinates() const { return coordinates_; }
   const PlanMemory& memory() const { return memory_; }
   const States& states() const { return states_; }
   const Arena& arena() const { return arena_; }
-  bool can_evaluate() const { return !evaluate_.entries.empty(); }
+  bool can_evaluate() const { return !evaluate_.empty(); }
 
   /// Records the entries of all later training steps; null: none.
   void set_trace(Trace* trace) { trace_ = trace; }
@@ -68,12 +71,14 @@ class Session {
   ResultSource find_result(const char* name) const;
 
   const plan::Plan& plan_;
+  const Coordinates coordinates_;
   const plan::Position& position_;
   Arena arena_;
   PlanMemory memory_;
   ThreadPool threads_;
   PreparedSchedule train_;
   PreparedSchedule evaluate_;
+  Executor executor_;
   States states_;
   std::vector<ControlTarget> control_;
   unsigned char* status_ = nullptr;

@@ -80,8 +80,9 @@ const unsigned char* Weights::at(int64_t offset, int64_t bytes) const {
   return data_ + offset;
 }
 
-States::States(const plan::Plan& plan, const PlanMemory& memory) {
+States::States(const plan::Plan& plan, const PlanMemory& memory, int64_t position) {
   for (const plan::State& state : plan.states) {
+    if (state.position != position) continue;
     const plan::Buffer& buffer = memory.buffer(state.buffer);
     Entry entry;
     entry.state = &state;

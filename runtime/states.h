@@ -33,7 +33,8 @@ class Weights {
 
 class States {
  public:
-  States(const plan::Plan& plan, const PlanMemory& memory);
+  /// Those of one pipeline position, whose memory is given.
+  States(const plan::Plan& plan, const PlanMemory& memory, int64_t position);
 
   /// Gives every state its initial value. Random ones are keyed by the state's name and by
   /// its own seed, or else by `seed`.

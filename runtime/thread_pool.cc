@@ -39,11 +39,10 @@ bool binding_is_off() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int64_t threads) : threads_(threads) {
-  const std::vector<int> cpus = allowed_cpus();
-  const bool enough = static_cast<int64_t>(cpus.size()) >= threads;
+ThreadPool::ThreadPool(int64_t threads) : threads_(threads), allowed_cpus_(allowed_cpus()) {
+  const bool enough = static_cast<int64_t>(allowed_cpus_.size()) >= threads;
   if (enough) spins_ = kSpins;
-  if (enough && threads > 1 && !binding_is_off()) cpus_ = cpus;
+  binds_ = enough && threads > 1 && !binding_is_off();
   workers_.resize(static_cast<size_t>(threads - 1));
   pin(pthread_self(), 0);
   for (int64_t i = 1; i < threads; ++i) {
@@ -66,10 +65,10 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::pin(pthread_t thread, int64_t index) const {
-  if (cpus_.empty()) return;
+  if (!binds_) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpus_[static_cast<size_t>(index)], &set);
+  CPU_SET(allowed_cpus_[static_cast<size_t>(index)], &set);
   pthread_setaffinity_np(thread, sizeof set, &set);
 }
 

@@ -26,6 +26,8 @@ class ThreadPool {
   ~ThreadPool();
 
   int64_t size() const { return threads_; }
+  /// The process's CPUs before threads were bound to some of them: thread i to the i-th.
+  const std::vector<int>& cpus() const { return allowed_cpus_; }
 
   /// Runs all blocks of a kernel and returns when they are done.
   void run(decltype(SgtcKernel::function) function, void* const* arguments, int64_t blocks,
@@ -44,7 +46,8 @@ class ThreadPool {
 
   int64_t threads_ = 1;
   int spins_ = 0;
-  std::vector<int> cpus_;  // to stay on; empty: anywhere
+  bool binds_ = false;
+  std::vector<int> allowed_cpus_;
   std::vector<Worker> workers_;
 
   // The call that is running; written before `generation_` moves on.

@@ -4,39 +4,64 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "durable_file.h"
 
 namespace sgtc::runtime {
 
-Trace::Trace(int64_t capacity) : events_(static_cast<size_t>(capacity)) {}
+namespace {
+
+// Names a process (the rank) or one of its threads (a stream).
+nlohmann::json name_item(const char* what, int64_t rank, int64_t stream, const std::string& name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", stream}, {"args", {{"name", name}}}};
+}
+
+nlohmann::json event_item(const Trace::Event& event, int64_t rank) {
+  return {{"name", *event.task},
+          {"ph", "X"},
+          {"pid", rank},
+          {"tid", event.stream},
+          {"ts", static_cast<double>(event.begin) * 1e-3},
+          {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
+          {"args", {{"stage", event.stage}, {"micro_batch", event.micro_batch}}}};
+}
+
+}  // namespace
+
+Trace::Trace(int64_t capacity, int64_t rank)
+    : events_(static_cast<size_t>(capacity)), rank_(rank) {}
 
 int64_t Trace::now() const { return monotonic_nanoseconds(); }
 
 void Trace::add(const Event& event) {
-  events_[static_cast<size_t>(added_) % events_.size()] = event;
-  ++added_;
+  const int64_t number = added_.fetch_add(1, std::memory_order_relaxed);
+  events_[static_cast<size_t>(number) % events_.size()] = event;
 }
 
-MaybeFailure Trace::write(const std::string& path) const {
+std::string Trace::items() const {
+  std::string text = name_item("process_name", rank_, 0, "rank " + std::to_string(rank_)).dump();
+  const int64_t added = added_.load();
+  const int64_t capacity = static_cast<int64_t>(events_.size());
+  std::set<int64_t> streams;
+  for (int64_t i = std::max<int64_t>(added - capacity, 0); i < added; ++i) {
+    const Event& event = events_[static_cast<size_t>(i % capacity)];
+    streams.insert(event.stream);
+    text += ",\n" + event_item(event, rank_).dump();
+  }
+  for (const int64_t stream : streams) {
+    const std::string name = stream == 0 ? "compute" : "stream " + std::to_string(stream);
+    text += ",\n" + name_item("thread_name", rank_, stream, name).dump();
+  }
+  return text;
+}
+
+MaybeFailure write_trace(const std::string& path, const std::vector<std::string>& items) {
+  std::string text = "{\"traceEvents\":[";
+  for (size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "\n" : ",\n") + items[i];
+  text += "\n]}\n";
   DurableFile file;
   if (MaybeFailure failure = file.create(path)) return failure;
-  const int64_t capacity = static_cast<int64_t>(events_.size());
-  std::string text = "{\"traceEvents\":[";
-  const int64_t first = std::max<int64_t>(added_ - capacity, 0);
-  for (int64_t i = first; i < added_; ++i) {
-    const Event& event = events_[static_cast<size_t>(i % capacity)];
-    const nlohmann::json item = {
-        {"name", *event.task},
-        {"ph", "X"},
-        {"pid", 0},
-        {"tid", event.stream},
-        {"ts", static_cast<double>(event.begin) * 1e-3},
-        {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
-        {"args", {{"stage", event.stage}, {"micro_batch", event.micro_batch}}}};
-    text += (i == first ? "\n" : ",\n") + item.dump();
-  }
-  text += "\n]}\n";
   if (MaybeFailure failure = file.write(text.data(), static_cast<int64_t>(text.size()))) {
     return failure;
   }

@@ -65,11 +65,11 @@ std::vector<std::string> run(const plan::Plan& plan) {
   }
   const PlanMemory memory(position, arena);
   const Program program = program_with_kernels();
-  const PreparedSchedule schedule = prepare_schedule(plan, position, "train", program, memory);
+  const PreparedSchedule schedule = prepare_schedule(plan, {}, "train", program, memory);
   std::vector<std::string> calls;
   record = &calls;
   ThreadPool threads(1);
-  run_schedule(schedule, threads, nullptr);
+  Executor(threads, nullptr).run(schedule, 1, nullptr);
   return calls;
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("plans that contradict themselves are refused by name") {
   CHECK(contains([](auto& p) { p.positions[0].schedules["train"][0].waits = {1}; },
                  "entries of a schedule wait for each other"));
   CHECK(contains([](auto& p) { p.positions[0].tasks[1].kind = "send"; },
-                 "task step communicates in a program for one rank"));
+                 "task step communicates over \"\", which this rank is not a member of"));
 }
 
 TEST_CASE("threads share the blocks of a call, each exactly once") {

@@ -1,0 +1,223 @@
+#include "prepared_schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+namespace sgtc::runtime {
+namespace {
+
+struct KernelCode {
+  const plan::Kernel* kernel = nullptr;
+  decltype(SgtcKernel::function) function = nullptr;
+};
+
+using KernelCodes = std::unordered_map<std::string_view, KernelCode>;
+using Tasks = std::unordered_map<std::string_view, const plan::Task*>;
+
+// The kernels of the plan with the code that the program holds for them.
+KernelCodes resolve_kernels(const plan::Plan& plan, const Program& program) {
+  KernelCodes codes;
+  for (const plan::Kernel& kernel : plan.kernels) codes[kernel.symbol].kernel = &kernel;
+  for (int64_t i = 0; i < program.kernel_count; ++i) {
+    const auto found = codes.find(program.kernels[i].symbol);
+    if (found != codes.end()) found->second.function = program.kernels[i].function;
+  }
+  return codes;
+}
+
+Tasks tasks_of(const plan::Position& position) {
+  Tasks tasks;
+  for (const plan::Task& task : position.tasks) tasks[task.name] = &task;
+  return tasks;
+}
+
+int64_t instance_of(const plan::Buffer& buffer, const plan::Entry& entry) {
+  if (buffer.scope == "micro_batch") return entry.micro_batch;
+  if (buffer.scope == "slot") return entry.slot;
+  if (buffer.scope == "ring") return entry.ring;
+  return 0;
+}
+
+// Indices of the entries in an order in which each comes after the earlier entries of its stream
+// and after those that it waits for. The list's own order is kept where it can be.
+std::vector<size_t> execution_order(const std::vector<plan::Entry>& entries) {
+  const size_t count = entries.size();
+  std::map<int64_t, std::vector<size_t>> streams;
+  for (size_t i = 0; i < count; ++i) streams[entries[i].stream].push_back(i);
+  std::map<int64_t, size_t> next;
+  std::vector<bool> done(count, false);
+  std::vector<size_t> order;
+  const auto ready = [&](size_t index) {
+    return std::all_of(entries[index].waits.begin(), entries[index].waits.end(), [&](int64_t wait) {
+      if (wait < 0 || wait >= static_cast<int64_t>(count))
+        die_of_bad_plan("a wait is for no entry");
+      return done[static_cast<size_t>(wait)];
+    });
+  };
+  while (order.size() < count) {
+    size_t best = count;
+    for (const auto& [stream, list] : streams) {
+      const size_t position = next[stream];
+      if (position < list.size() && ready(list[position])) best = std::min(best, list[position]);
+    }
+    if (best == count) die_of_bad_plan("entries of a schedule wait for each other");
+    done[best] = true;
+    ++next[entries[best].stream];
+    order.push_back(best);
+  }
+  return order;
+}
+
+CommunicationKind kind_of(const plan::Task& task) {
+  static constexpr std::pair<std::string_view, CommunicationKind> kKinds[] = {
+      {"send", CommunicationKind::send},
+      {"receive", CommunicationKind::receive},
+      {"all_reduce", CommunicationKind::all_reduce},
+      {"reduce_scatter", CommunicationKind::reduce_scatter},
+      {"all_gather", CommunicationKind::all_gather},
+      {"broadcast", CommunicationKind::broadcast}};
+  for (const auto& [name, kind] : kKinds) {
+    if (name == task.kind) return kind;
+  }
+  die_of_bad_plan("task " + task.name + " is of unknown kind " + task.kind);
+}
+
+class Preparation {
+ public:
+  Preparation(const plan::Plan& plan, const Coordinates& coordinates, const Program& program,
+              const PlanMemory& memory, const RankCommunicators* communicators)
+      : coordinates_(coordinates),
+        first_micro_batch_(coordinates.dp * plan.micro_batches),
+        codes_(resolve_kernels(plan, program)),
+        tasks_(tasks_of(plan.positions[static_cast<size_t>(coordinates.pp)])),
+        memory_(memory),
+        communicators_(communicators) {}
+
+  PreparedSchedule run(const std::vector<plan::Entry>& entries) {
+    places_.resize(entries.size());
+    for (const size_t index : execution_order(entries)) {
+      const plan::Entry& entry = entries[index];
+      const auto task = tasks_.find(entry.task);
+      if (task == tasks_.end()) die_of_bad_plan("there is no task " + entry.task);
+      if (task->second->kind == "compute") {
+        add_computation(entry, *task->second, index);
+      } else {
+        add_communication(entry, *task->second, index);
+      }
+      last_of_stream_[entry.stream] = index;
+    }
+    for (const auto& operation : schedule_.owned_operations) {
+      schedule_.operations.push_back(operation.get());
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  // Where an entry went: the how manieth computation or issue it is, from 1.
+  struct Place {
+    bool communicates = false;
+    uint32_t number = 0;
+  };
+
+  PreparedSchedule::Entry describe(const plan::Entry& entry, const plan::Task& task) const {
+    return {&task.name, task.stage, entry.stream, entry.micro_batch};
+  }
+
+  // The last entry of the other thread that `entry` comes after.
+  uint32_t last_before(const plan::Entry& entry, bool communicates) const {
+    uint32_t last = 0;
+    const auto look_at = [&](size_t index) {
+      const Place& place = places_[index];
+      if (place.communicates != communicates) last = std::max(last, place.number);
+    };
+    for (const int64_t wait : entry.waits) look_at(static_cast<size_t>(wait));
+    const auto before = last_of_stream_.find(entry.stream);
+    if (before != last_of_stream_.end()) look_at(before->second);
+    return last;
+  }
+
+  void add_computation(const plan::Entry& entry, const plan::Task& task, size_t index) {
+    schedule_.computations.push_back({describe(entry, task), schedule_.calls.size(),
+                                      task.calls.size(), last_before(entry, false)});
+    places_[index] = {false, static_cast<uint32_t>(schedule_.computations.size())};
+    for (const plan::Call& call : task.calls) add_call(call, entry);
+  }
+
+  void add_call(const plan::Call& call, const plan::Entry& entry) {
+    const auto code = codes_.find(call.kernel);
+    if (code == codes_.end() || !code->second.function) {
+      die_of_bad_plan("there is no kernel " + call.kernel);
+    }
+    schedule_.calls.push_back({code->second.function, schedule_.arguments.size(),
+                               code->second.kernel->blocks,
+                               first_micro_batch_ + entry.micro_batch});
+    for (const plan::Argument& argument : call.arguments) {
+      schedule_.arguments.push_back(resolve(argument, entry).data);
+    }
+  }
+
+  void add_communication(const plan::Entry& entry, const plan::Task& task, size_t index) {
+    const bool joins = entry.group >= 0 && entry.group == last_group_;
+    if (!joins) schedule_.issues.push_back({schedule_.communications.size(), 0, 0});
+    last_group_ = entry.group;
+    PreparedSchedule::Issue& issue = schedule_.issues.back();
+    issue.after = std::max(issue.after, last_before(entry, true));
+    ++issue.count;
+    places_[index] = {true, static_cast<uint32_t>(schedule_.issues.size())};
+    schedule_.communications.push_back(describe(entry, task));
+    schedule_.owned_operations.push_back(prepare_operation(entry, task));
+  }
+
+  std::unique_ptr<Operation> prepare_operation(const plan::Entry& entry, const plan::Task& task) {
+    Communicator* communicator = communicators_ ? communicators_->find(task.communicator) : nullptr;
+    if (!communicator) {
+      die_of_bad_plan("task " + task.name + " communicates over \"" + task.communicator +
+                      "\", which this rank is not a member of");
+    }
+    CommunicationRequest request;
+    request.kind = kind_of(task);
+    request.peer = task.peer;
+    request.dtype = task.dtype;
+    request.reduction = task.reduce == "max" ? Reduction::max : Reduction::sum;
+    for (const plan::Argument& part : task.inputs) request.inputs.push_back(resolve(part, entry));
+    for (const plan::Argument& part : task.outputs) request.outputs.push_back(resolve(part, entry));
+    return communicator->prepare(request);
+  }
+
+  Part resolve(const plan::Argument& argument, const plan::Entry& entry) const {
+    const plan::Buffer& buffer = memory_.buffer(argument.buffer);
+    const int64_t offset = argument.offset.at(coordinates_.dp, coordinates_.tp);
+    if (offset < 0 || argument.bytes < 0 || offset + argument.bytes > buffer.bytes) {
+      die_of_bad_plan("an argument lies outside buffer " + buffer.name);
+    }
+    return {memory_.address(buffer, instance_of(buffer, entry)) + offset,
+            argument.bytes > 0 ? argument.bytes : buffer.bytes - offset};
+  }
+
+  const Coordinates coordinates_;
+  const int64_t first_micro_batch_;
+  const KernelCodes codes_;
+  const Tasks tasks_;
+  const PlanMemory& memory_;
+  const RankCommunicators* communicators_;
+  PreparedSchedule schedule_;
+  std::vector<Place> places_;                 // by index of the entry
+  std::map<int64_t, size_t> last_of_stream_;  // index of the entry
+  int64_t last_group_ = -1;
+};
+
+}  // namespace
+
+PreparedSchedule prepare_schedule(const plan::Plan& plan, const Coordinates& coordinates,
+                                  const std::string& name, const Program& program,
+                                  const PlanMemory& memory,
+                                  const RankCommunicators* communicators) {
+  const plan::Position& position = plan.positions[static_cast<size_t>(coordinates.pp)];
+  const auto found = position.schedules.find(name);
+  if (found == position.schedules.end()) return {};
+  return Preparation(plan, coordinates, program, memory, communicators).run(found->second);
+}
+
+}  // namespace sgtc::runtime
