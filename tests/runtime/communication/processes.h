@@ -1,0 +1,110 @@
+// Several ranks as processes that share memory.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/communication/ranks.h"
+#include "runtime/communication/shared_memory.h"
+
+namespace sgtc::runtime {
+
+inline constexpr int64_t kResultBytes = 4 << 20;
+
+/// What parent and ranks of a test share: a barrier, the news of a loss and results.
+struct Meeting {
+  struct Result {
+    int64_t size = -1;
+    unsigned char bytes[kResultBytes];
+  };
+  std::atomic<int64_t> arrivals{0};
+  std::atomic<bool> lost{false};
+  std::atomic<int64_t> ready{0};  // ranks that are about to do what the test is about
+  Result results[8];
+
+  static Meeting* make() {
+    void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return new (memory) Meeting;
+  }
+  static void release(Meeting* meeting) { munmap(meeting, sizeof *meeting); }
+
+  void barrier(int64_t ranks) {
+    const int64_t goal = (arrivals.fetch_add(1) / ranks + 1) * ranks;
+    while (arrivals.load() < goal) usleep(100);
+  }
+};
+
+class MeetingWatch : public CalmWatch {
+ public:
+  explicit MeetingWatch(const Meeting& meeting) : meeting_(meeting) {}
+  bool lost() const override { return meeting_.lost.load(); }
+  [[noreturn]] void exit_lost() override { _exit(200); }
+
+ private:
+  const Meeting& meeting_;
+};
+
+/// A name that no other test uses at the same time.
+inline std::string segment_name() {
+  static int count = 0;
+  return "/sgtc-test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
+}
+
+/// Starts each rank in a process of its own, which exits with 0 when `body` returns.
+inline std::vector<pid_t> start_processes(Meeting& meeting, const std::vector<Group>& groups,
+                                          int64_t ranks, const RankBody& body) {
+  const std::string name = segment_name();
+  std::vector<pid_t> children;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    const SharedMemory memory(SegmentLayout(groups, ranks), name, rank == 0,
+                              [&] { meeting.barrier(ranks); });
+    MeetingWatch watch(meeting);
+    RankCommunicators communicators(memory.bell(rank), watch,
+                                    ranks <= sysconf(_SC_NPROCESSORS_ONLN));
+    memory.add_communicators(rank, communicators);
+    const Bytes bytes = body(rank, communicators);
+    Meeting::Result& result = meeting.results[rank];
+    std::copy(bytes.begin(), bytes.end(), result.bytes);
+    result.size = static_cast<int64_t>(bytes.size());
+    _exit(0);
+  }
+  return children;
+}
+
+inline int wait_for_exit(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Runs `body` as each of `ranks` ranks in a process of its own.
+inline std::vector<Bytes> run_as_processes(const std::vector<Group>& groups, int64_t ranks,
+                                           const RankBody& body) {
+  Meeting* meeting = Meeting::make();
+  for (const pid_t child : start_processes(*meeting, groups, ranks, body)) {
+    if (wait_for_exit(child) != 0) throw std::runtime_error("a rank failed");
+  }
+  std::vector<Bytes> results;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const Meeting::Result& result = meeting->results[rank];
+    results.emplace_back(result.bytes, result.bytes + std::max<int64_t>(result.size, 0));
+  }
+  Meeting::release(meeting);
+  return results;
+}
+
+}  // namespace sgtc::runtime

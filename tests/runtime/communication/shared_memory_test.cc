@@ -1,0 +1,100 @@
+#include "runtime/communication/shared_memory.h"
+
+#include <filesystem>
+
+#include "runtime/child.h"
+#include "runtime/communication/collectives.h"
+#include "runtime/communication/processes.h"
+#include "support/catch.h"
+
+namespace sgtc::runtime {
+namespace {
+
+bool names_left() {
+  const std::string prefix = "sgtc-test-" + std::to_string(getpid());
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    if (entry.path().filename().string().rfind(prefix, 0) == 0) return true;
+  }
+  return false;
+}
+
+// Repeats one communication for ever, with member 1 as the other end.
+void repeat_for_ever(CommunicationKind kind, int64_t rank, Meeting& meeting,
+                     RankCommunicators& communicators) {
+  Bytes large(1 << 20);
+  Bytes third(large.size() / 4);
+  CommunicationRequest request;
+  request.kind = kind;
+  request.peer = 1;
+  if (rank == 1 && kind == CommunicationKind::send) {
+    request.kind = CommunicationKind::receive;
+    request.peer = 0;
+  }
+  const bool gathers = kind == CommunicationKind::all_gather;
+  const bool scatters = kind == CommunicationKind::reduce_scatter;
+  request.inputs = in_parts(gathers ? third : large, 1, 1);
+  request.outputs = in_parts(scatters ? third : large, 1, 1);
+  for (bool first = true;; first = false) {
+    communicators.run("all", request);
+    if (first) meeting.ready.fetch_add(1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("shared memory: collectives of two and four processes") {
+  for (const int64_t ranks : {2, 4}) check_sizes(run_as_processes, ranks);
+}
+
+TEST_CASE("shared memory: every element type is reduced in the order of the members") {
+  check_types(run_as_processes, 3);
+}
+
+TEST_CASE("shared memory: the name is gone as soon as the ranks have the segment") {
+  run_as_processes({group_of_all(2, 4096)}, 2, [](int64_t, auto&) { return Bytes(); });
+  CHECK_FALSE(names_left());
+}
+
+TEST_CASE("shared memory: survivors notice that a peer was killed in the middle") {
+  for (const CommunicationKind kind :
+       {CommunicationKind::send, CommunicationKind::all_reduce, CommunicationKind::reduce_scatter,
+        CommunicationKind::all_gather, CommunicationKind::broadcast}) {
+    const int64_t ranks = kind == CommunicationKind::send ? 2 : 4;
+    for (const size_t victim : {size_t{0}, size_t{1}}) {
+      CAPTURE(static_cast<int>(kind), victim);
+      Meeting* meeting = Meeting::make();
+      const auto children = start_processes(*meeting, {group_of_all(ranks, 4096)}, ranks,
+                                            [&](int64_t rank, RankCommunicators& communicators) {
+                                              repeat_for_ever(kind, rank, *meeting, communicators);
+                                              return Bytes();
+                                            });
+      while (meeting->ready.load() < ranks) usleep(100);
+      kill(children[victim], SIGKILL);
+      CHECK(wait_for_exit(children[victim]) == -1);
+      meeting->lost.store(true);
+      for (size_t i = 0; i < children.size(); ++i) {
+        if (i != victim) CHECK(wait_for_exit(children[i]) == 200);
+      }
+      Meeting::release(meeting);
+    }
+  }
+  CHECK_FALSE(names_left());
+}
+
+TEST_CASE("shared memory: a name that is taken is refused") {
+  const std::string name = segment_name();
+  const SegmentLayout layout({group_of_all(2, 4096)}, 2);
+  const auto open = [&](bool creates) {
+    return run_child([&] {
+      const SharedMemory memory(layout, name, creates, [] {});
+      return 0;
+    });
+  };
+  CHECK(open(false).errors.find("cannot be opened: No such file") != std::string::npos);
+  close(shm_open(name.c_str(), O_RDWR | O_CREAT, 0600));
+  CHECK(open(true).errors.find("cannot be created: File exists") != std::string::npos);
+  CHECK(open(false).errors.find("is not the one that this job made") != std::string::npos);
+  shm_unlink(name.c_str());
+}
+
+}  // namespace sgtc::runtime
