@@ -70,7 +70,7 @@ void Sha256::update(const void* data, size_t size) {
   }
 }
 
-std::string Sha256::finish() {
+std::array<unsigned char, 32> Sha256::finish_bytes() {
   const uint64_t bits = total_ * 8;
   const unsigned char one = 0x80;
   const unsigned char zero = 0;
@@ -79,9 +79,18 @@ std::string Sha256::finish() {
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
   update(length, 8);
+  std::array<unsigned char, 32> digest;
+  for (size_t i = 0; i < 32; ++i) {
+    digest[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  }
+  return digest;
+}
+
+std::string Sha256::finish() {
   std::string text;
-  for (uint32_t word : state_) {
-    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 15];
+  for (unsigned char byte : finish_bytes()) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
   }
   return text;
 }

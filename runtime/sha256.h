@@ -1,6 +1,7 @@
 // SHA-256 (FIPS 180-4) of a stream of bytes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,6 +13,8 @@ class Sha256 {
   void update(const void* data, size_t size);
   /// 64 hexadecimal digits. Call it once, after all data.
   std::string finish();
+  /// The same as bytes.
+  std::array<unsigned char, 32> finish_bytes();
 
  private:
   void compress(const unsigned char* block);
