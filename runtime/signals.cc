@@ -1,16 +1,27 @@
 #include "signals.h"
 
 #include <signal.h>
+#include <time.h>
 
 namespace sgtc::runtime {
 namespace {
 
-volatile sig_atomic_t requested = 0;
+// A launcher, `timeout` or a terminal may send one request several times.
+constexpr time_t kSameRequestSeconds = 1;
 
-void on_signal(int) {
-  requested = 1;
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGINT, SIG_DFL);
+volatile sig_atomic_t requested = 0;
+timespec requested_at = {};
+
+void on_signal(int number) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!requested) {
+    requested_at = now;
+    requested = 1;
+  } else if (now.tv_sec > requested_at.tv_sec + kSameRequestSeconds) {
+    signal(number, SIG_DFL);
+    raise(number);
+  }
 }
 
 }  // namespace

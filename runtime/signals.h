@@ -3,7 +3,8 @@
 
 namespace sgtc::runtime {
 
-/// From now on the first of these signals is only remembered; the second one ends the process.
+/// From now on the first of these signals is only remembered; another one, more than a second
+/// later, ends the process.
 void catch_stop_signals();
 
 /// True once one has come.
