@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -10,12 +11,15 @@
 namespace sgtc::runtime {
 namespace {
 
+std::atomic<void (*)(int)> exit_hook{nullptr};
+
 [[noreturn]] void end(const Failure& failure, int code) {
   std::string text = "error: " + failure.object + ": " + failure.problem;
   if (!failure.remedy.empty()) text += "; " + failure.remedy;
   std::fflush(stdout);
   std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
+  if (void (*hook)(int) = exit_hook.load()) hook(code);
   _exit(code);
 }
 
@@ -30,6 +34,10 @@ void die(std::string object, std::string problem, std::string remedy) {
 void die_usage(std::string object, std::string problem, std::string remedy) {
   end({std::move(object), std::move(problem), std::move(remedy)}, kExitUsage);
 }
+
+void die_lost(const Failure& failure) { end(failure, kExitLost); }
+
+void set_exit_hook(void (*hook)(int)) { exit_hook.store(hook); }
 
 void require(const MaybeFailure& failure) {
   if (failure) die(*failure);

@@ -29,8 +29,13 @@ using MaybeFailure = std::optional<Failure>;
 [[noreturn]] void die(std::string object, std::string problem, std::string remedy = {});
 /// The same with `kExitUsage`.
 [[noreturn]] void die_usage(std::string object, std::string problem, std::string remedy = {});
+/// The same with `kExitLost`.
+[[noreturn]] void die_lost(const Failure& failure);
 /// Dies if there is a failure.
 void require(const MaybeFailure& failure);
+
+/// `hook` runs after the message and before the exit of all the above, in the thread that dies.
+void set_exit_hook(void (*hook)(int exit_code));
 
 /// Prints "warning: OBJECT: TEXT" to standard error.
 void warn(std::string_view object, std::string_view text);

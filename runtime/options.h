@@ -46,8 +46,13 @@ struct Options {
   bool quiet = false;
   // The run.
   std::map<std::string, int64_t> dims;
-  int64_t ranks = 0;    // 0: as many as the mesh has
-  int64_t threads = 0;  // 0: from the environment
+  int64_t ranks = 0;       // 0: as many as the mesh has
+  int64_t threads = 0;     // 0: from the environment
+  int64_t rank = -1;       // -1: from the environment
+  int64_t world_size = 0;  // likewise if 0
+  std::string master;      // likewise if empty
+  std::string secret_file;
+  int64_t rendezvous_timeout = 60;  // seconds
   bool print_plan = false;
   bool dry_run = false;
   bool version = false;

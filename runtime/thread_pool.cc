@@ -32,11 +32,6 @@ void wake_all(const std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool binding_is_off() {
-  const char* text = std::getenv("OMP_PROC_BIND");
-  return text && (std::string_view(text) == "false" || std::string_view(text) == "FALSE");
-}
-
 }  // namespace
 
 ThreadPool::ThreadPool(int64_t threads) : threads_(threads), allowed_cpus_(allowed_cpus()) {
@@ -106,6 +101,11 @@ void ThreadPool::run(decltype(SgtcKernel::function) function, void* const* argum
   for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
     wait_while(unfinished_, left, spins_);
   }
+}
+
+bool binding_is_off() {
+  const char* text = std::getenv("OMP_PROC_BIND");
+  return text && (std::string_view(text) == "false" || std::string_view(text) == "FALSE");
 }
 
 std::vector<int> allowed_cpus() {

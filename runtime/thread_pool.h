@@ -60,6 +60,9 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> unfinished_{0};
 };
 
+/// True if the user does not want threads bound to CPUs: OMP_PROC_BIND=false.
+bool binding_is_off();
+
 /// CPUs in the affinity mask of the process.
 std::vector<int> allowed_cpus();
 

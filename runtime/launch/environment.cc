@@ -19,9 +19,9 @@ constexpr uint64_t kStepsPerJob = 131;  // ports of consecutive jobs and their s
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;  // batch scripts and interactive shells
 
 // Reads integers of the environment and remembers the first failure.
-class Reader {
+class VariableReader {
  public:
-  explicit Reader(const Variables& variables) : variables_(variables) {}
+  explicit VariableReader(const Variables& variables) : variables_(variables) {}
 
   bool has(const std::string& name) const { return !text(name).empty(); }
 
@@ -102,7 +102,7 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-void read_address(Reader& reader, const std::string& name, LaunchEnvironment& environment) {
+void read_address(VariableReader& reader, const std::string& name, LaunchEnvironment& environment) {
   if (!reader.has(name)) return;
   int64_t port = 0;
   if (!parse_address(reader.text(name), environment.master, port)) {
@@ -111,7 +111,7 @@ void read_address(Reader& reader, const std::string& name, LaunchEnvironment& en
   if (port != 0) environment.port = port;
 }
 
-void read_own(Reader& reader, LaunchEnvironment& environment) {
+void read_own(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "SGTC_RANK";
   reader.rank_and_size("SGTC_RANK", "SGTC_WORLD_SIZE", environment);
   environment.job = reader.text("SGTC_JOB");
@@ -120,7 +120,7 @@ void read_own(Reader& reader, LaunchEnvironment& environment) {
       static_cast<int>(reader.number_or("SGTC_LISTEN_SOCKET", 0, kFiles, -1));
 }
 
-void read_torchrun(Reader& reader, LaunchEnvironment& environment) {
+void read_torchrun(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "torchrun";
   reader.rank_and_size("RANK", "WORLD_SIZE", environment);
   const int64_t local_size =
@@ -138,7 +138,7 @@ void read_torchrun(Reader& reader, LaunchEnvironment& environment) {
 }
 
 // Slurm's names of the job and of the hosts; empty outside of a job.
-void read_slurm_job(Reader& reader, LaunchEnvironment& environment) {
+void read_slurm_job(VariableReader& reader, LaunchEnvironment& environment) {
   if (!reader.has("SLURM_JOB_ID")) return;
   const int64_t job = reader.number("SLURM_JOB_ID", 0, std::numeric_limits<uint32_t>::max());
   const int64_t step =
@@ -154,7 +154,7 @@ void read_slurm_job(Reader& reader, LaunchEnvironment& environment) {
   }
 }
 
-void read_slurm(Reader& reader, LaunchEnvironment& environment) {
+void read_slurm(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "Slurm";
   reader.rank_and_size("SLURM_PROCID", reader.first_of({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}),
                        environment);
@@ -165,12 +165,13 @@ void read_slurm(Reader& reader, LaunchEnvironment& environment) {
 }
 
 // The local size in `name` must not exceed the size; equal: one host.
-void read_mpi_hosts(Reader& reader, const std::string& name, LaunchEnvironment& environment) {
+void read_mpi_hosts(VariableReader& reader, const std::string& name,
+                    LaunchEnvironment& environment) {
   environment.one_host = reader.number_or(name, 1, environment.size + 1, 0) == environment.size;
   read_slurm_job(reader, environment);
 }
 
-void read_open_mpi(Reader& reader, LaunchEnvironment& environment) {
+void read_open_mpi(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "OpenMPI";
   reader.rank_and_size("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", environment);
   read_mpi_hosts(reader, "OMPI_COMM_WORLD_LOCAL_SIZE", environment);
@@ -178,13 +179,13 @@ void read_open_mpi(Reader& reader, LaunchEnvironment& environment) {
   if (reader.has(job)) environment.job += "openmpi-" + reader.text(job);
 }
 
-void read_hydra(Reader& reader, LaunchEnvironment& environment) {
+void read_hydra(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "MPI";
   reader.rank_and_size("PMI_RANK", "PMI_SIZE", environment);
   read_mpi_hosts(reader, "MPI_LOCALNRANKS", environment);
 }
 
-void read_kubeflow(Reader& reader, int64_t plan_ranks, LaunchEnvironment& environment) {
+void read_kubeflow(VariableReader& reader, int64_t plan_ranks, LaunchEnvironment& environment) {
   environment.launcher = "Kubeflow";
   const int64_t nodes = reader.number_or("PET_NNODES", 1, kMostRanks, 1);
   const std::string per_node = reader.text("PET_NPROC_PER_NODE");
@@ -212,12 +213,12 @@ void read_kubeflow(Reader& reader, int64_t plan_ranks, LaunchEnvironment& enviro
 }
 
 // A step of the job, not its batch script or an interactive shell.
-bool in_slurm_step(Reader& reader) {
+bool in_slurm_step(VariableReader& reader) {
   return reader.has("SLURM_STEP_ID") &&
          reader.number("SLURM_STEP_ID", 0, int64_t{1} << 32) < kFirstSpecialStep;
 }
 
-void read_launcher(Reader& reader, int64_t plan_ranks, LaunchEnvironment& environment) {
+void read_launcher(VariableReader& reader, int64_t plan_ranks, LaunchEnvironment& environment) {
   const bool pods = reader.has("PET_NNODES") || reader.has("PET_NPROC_PER_NODE");
   if (reader.has("SGTC_RANK") || reader.has("SGTC_WORLD_SIZE")) {
     read_own(reader, environment);
@@ -289,7 +290,7 @@ bool parse_address(const std::string& text, std::string& host, int64_t& port) {
 MaybeFailure read_launch_environment(const Variables& variables, int64_t parent, int64_t plan_ranks,
                                      LaunchEnvironment& environment) {
   environment = {};
-  Reader reader(variables);
+  VariableReader reader(variables);
   read_launcher(reader, plan_ranks, environment);
   read_address(reader, "SGTC_MASTER", environment);
   environment.secret = reader.text("SGTC_SECRET");

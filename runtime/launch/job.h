@@ -25,10 +25,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "launch/environment.h"
+#include "launch/job_options.h"
 
 namespace sgtc::runtime {
 
@@ -42,16 +42,7 @@ struct Member {
   int64_t pid = 0;
 };
 
-/// What `join` needs beside the environment.
-struct JobOptions {
-  std::string fingerprint;  // of the program; must be equal on all ranks
-  /// Options that must be equal on all ranks, as names and values. A difference is an error that
-  /// names the first ones.
-  std::vector<std::pair<std::string, std::string>> agreement;
-  std::string secret_file;       // --secret-file
-  std::string checkpoint;        // --checkpoint: may hold the secret
-  int64_t timeout_seconds = 60;  // until all ranks have joined
-};
+class Monitor;
 
 class Job {
  public:
@@ -115,6 +106,7 @@ class Job {
   std::string master_;
   int64_t threads_ = 1;
   std::atomic<bool> lost_{false};
+  std::unique_ptr<Monitor> monitor_;  // null: alone
 };
 
 }  // namespace sgtc::runtime

@@ -1,0 +1,34 @@
+// What a rank is doing, for messages about ranks that were lost.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace sgtc::runtime {
+
+struct Activity {
+  int64_t step = 0;  // 0: no step yet
+  int64_t micro_batch = 0;
+  char entry[64] = "";  // a communication; empty: computing
+};
+
+/// "step 12, all_reduce_3 of micro-batch 0"; "step 12"; "start-up".
+std::string describe(const Activity& activity);
+
+/// One Activity that one thread at a time writes and any thread reads, without waiting.
+class CurrentActivity {
+ public:
+  /// `entry` must live as long as this, and may be null.
+  void set(int64_t step, const char* entry, int64_t micro_batch);
+  Activity get() const;
+
+ private:
+  // A sequence lock: odd while a writer is at work.
+  std::atomic<uint64_t> version_{0};
+  std::atomic<int64_t> step_{0};
+  std::atomic<int64_t> micro_batch_{0};
+  std::atomic<const char*> entry_{nullptr};
+};
+
+}  // namespace sgtc::runtime
