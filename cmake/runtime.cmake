@@ -23,7 +23,8 @@ endfunction()
 function(sgtc_runtime_properties target)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/runtime"
                                               "${CMAKE_SOURCE_DIR}/compiler")
-  target_compile_definitions(${target} PUBLIC JSON_NOEXCEPTION JSON_NO_IO)
+  target_compile_definitions(${target} PUBLIC JSON_NOEXCEPTION JSON_NO_IO
+                             PRIVATE SGTC_PLUGIN_FOLDER="${SGTC_PLUGIN_FOLDER}")
   target_compile_options(${target} PRIVATE ${SGTC_RUNTIME_FLAGS})
   target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json)
 endfunction()

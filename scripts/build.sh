@@ -11,7 +11,7 @@ preset=${1:-release}
 
 packages=(llvm-19-dev liblld-19-dev clang-19 lld-19 libzstd-dev zlib1g-dev libxml2-dev
           libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev catch2 libmpfr-dev
-          ccache ninja-build cmake g++ python3 python3-venv)
+          libgloo-dev ccache ninja-build cmake g++ python3 python3-venv)
 
 # Succeeds if the Debian package is installed.
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }

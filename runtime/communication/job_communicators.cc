@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
-#include "failure.h"
 #include "groups.h"
 
 namespace sgtc::runtime {
@@ -16,25 +16,51 @@ bool is_on_one_node(const Group& group, const std::vector<Member>& members) {
                      [&](int64_t rank) { return node(rank) == node(group.ranks[0]); });
 }
 
+// What rank 0 wants holds for all.
+bool forces_gloo(Job& job) {
+  const char* transport = std::getenv("SGTC_TRANSPORT");
+  return job.broadcast(transport ? transport : "") == "gloo";
+}
+
+// The host in HOST:PORT, without the brackets of an IPv6 address.
+std::string host_of(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.size() > 1 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  return host.empty() ? "localhost" : host;
+}
+
 }  // namespace
 
 JobCommunicators::JobCommunicators(const plan::Plan& plan, Job& job) : watch_(job) {
   if (job.size() == 1) return;
+  const bool forced = forces_gloo(job);
   std::vector<Group> local;
+  std::vector<Group> remote;
   for (const Group& group : groups_of(plan)) {
-    if (!is_on_one_node(group, job.members())) {
-      die("communicator " + group.communicator, "its ranks are on several hosts",
-          "start all ranks on one host");
-    }
-    if (job.members()[static_cast<size_t>(group.ranks[0])].node == job.self().node) {
-      local.push_back(group);
-    }
+    const bool shares = !forced && is_on_one_node(group, job.members());
+    (shares ? local : remote).push_back(group);
   }
-  const std::string name = "/sgtc-" + job.token() + "-" + std::to_string(job.self().node);
-  memory_.emplace(SegmentLayout(local, job.size()), name, job.self().local_rank == 0,
+  share_memory(local, job);
+  if (remote.empty()) return;
+  network_.emplace(
+      remote, job.rank(), job.size(), host_of(job.master()),
+      [&](std::string_view data) { return job.all_gather(data); }, watch_);
+  network_->add_communicators(*communicators_);
+}
+
+// Every rank has a bell in its host's segment, also one that has no group there.
+void JobCommunicators::share_memory(const std::vector<Group>& groups, Job& job) {
+  const Member& self = job.self();
+  std::vector<Group> own_node;
+  for (const Group& group : groups) {
+    const Member& first = job.members()[static_cast<size_t>(group.ranks[0])];
+    if (first.node == self.node) own_node.push_back(group);
+  }
+  const std::string name = "/sgtc-" + job.token() + "-" + std::to_string(self.node);
+  memory_.emplace(SegmentLayout(own_node, job.size()), name, self.local_rank == 0,
                   [&] { job.barrier(); });
   communicators_.emplace(memory_->bell(job.rank()), watch_,
-                         job.self().local_size <= sysconf(_SC_NPROCESSORS_ONLN));
+                         self.local_size <= sysconf(_SC_NPROCESSORS_ONLN));
   memory_->add_communicators(job.rank(), *communicators_);
 }
 

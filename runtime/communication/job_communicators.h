@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "gloo_network.h"
 #include "launch/job.h"
 #include "plan/format.h"
 #include "rank_communicators.h"
@@ -28,16 +30,20 @@ class JobWatch : public Watch {
 class JobCommunicators {
  public:
   /// Connects the ranks of `job`, of which there are as many as the plan needs: groups of one host
-  /// through shared memory. A collective of all ranks. The job must outlive this. Dies with a
-  /// remedy if a group cannot be connected.
+  /// through shared memory, others by Gloo; all by Gloo if rank 0 has SGTC_TRANSPORT=gloo in its
+  /// environment. A collective of all ranks. The job must outlive this. Dies with a remedy if a
+  /// group cannot be connected.
   JobCommunicators(const plan::Plan& plan, Job& job);
 
   /// Null for a job of one rank.
   RankCommunicators* get() { return communicators_ ? &*communicators_ : nullptr; }
 
  private:
+  void share_memory(const std::vector<Group>& groups, Job& job);
+
   JobWatch watch_;
   std::optional<SharedMemory> memory_;
+  std::optional<GlooNetwork> network_;
   std::optional<RankCommunicators> communicators_;
 };
 

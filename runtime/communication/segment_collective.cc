@@ -4,9 +4,9 @@
 // for, so staging needs to look at one counter only, and usually at its cached value.
 #include <algorithm>
 
-#include "element_type.h"
 #include "message.h"
 #include "segment_parts.h"
+#include "share_reducer.h"
 
 namespace sgtc::runtime {
 namespace {
@@ -94,48 +94,13 @@ class Collective : public Operation {
   }
 };
 
-// Reduces `bytes` from `offset` of this member's share. staged(member) is what a peer staged for
-// these bytes; `result`, if any, gets a copy.
-class ShareReducer {
- public:
-  ShareReducer(const CommunicationRequest& request, size_t me, int64_t members)
-      : reducer_(find_reducer(request.dtype, request.reduction)),
-        element_bytes_(size_of_element(request.dtype)),
-        me_(me),
-        sources_(static_cast<size_t>(members)) {}
-
-  int64_t element_bytes() const { return element_bytes_; }
-
-  template <class Staged>
-  void reduce(const Message& input, const Message& output, int64_t offset, int64_t bytes,
-              const Staged& staged) {
-    for (int64_t done = 0; done < bytes;) {
-      const Part in = input.from(offset + done);
-      const Part out = output.from(offset + done);
-      const int64_t count = std::min({in.bytes, out.bytes, bytes - done});
-      for (size_t m = 0; m < sources_.size(); ++m) {
-        sources_[m] = m == me_ ? in.data : staged(static_cast<int64_t>(m)) + done;
-      }
-      reducer_(sources_.data(), static_cast<int64_t>(sources_.size()), count / element_bytes_,
-               out.data);
-      done += count;
-    }
-  }
-
- private:
-  Reducer reducer_;
-  int64_t element_bytes_;
-  size_t me_;
-  std::vector<const unsigned char*> sources_;
-};
-
 // All-reduce and reduce-scatter of shares.
 class SharedReduction : public Collective {
  public:
   SharedReduction(SegmentMember& member, const CommunicationRequest& request)
       : Collective(member),
         gathers_(request.kind == CommunicationKind::all_reduce),
-        reducer_(request, me_, memory_.members()) {
+        reducer_(request, member.member, memory_.members()) {
     if (gathers_) {
       inputs_ = cut(Message(request.inputs), memory_.members(), reducer_.element_bytes());
       outputs_ = cut(Message(request.outputs), memory_.members(), reducer_.element_bytes());
@@ -189,7 +154,7 @@ class WholeReduction : public Collective {
  public:
   WholeReduction(SegmentMember& member, const CommunicationRequest& request)
       : Collective(member),
-        reducer_(request, me_, memory_.members()),
+        reducer_(request, member.member, memory_.members()),
         input_(request.inputs),
         output_(request.outputs) {
     rounds_ = 1;

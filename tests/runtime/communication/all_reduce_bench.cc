@@ -1,13 +1,14 @@
-// How long all-reduces and transfers between processes of this host take.
+// How long all-reduces between processes of this host take.
 //
-//   all_reduce_bench [PROCESSES]    default 2
+//   all_reduce_bench [PROCESSES [gloo]]    default 2, through shared memory
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
-#include "runtime/communication/processes.h"
+#include "runtime/communication/gloo_ranks.h"
 
 namespace sgtc::runtime {
 namespace {
@@ -51,16 +52,13 @@ void measure_size(int64_t bytes, int64_t rank, RankCommunicators& communicators)
 int main(int argument_count, char** arguments) {
   using namespace sgtc::runtime;
   const int64_t ranks = argument_count > 1 ? std::clamp(std::atoi(arguments[1]), 1, 8) : 2;
-  Meeting* meeting = Meeting::make();
-  const auto children = start_processes(
-      *meeting, {group_of_all(ranks, 64 << 20)}, ranks, [](int64_t rank, auto& communicators) {
-        for (const int64_t bytes : {64, 4096, 65536, 1 << 20, 64 << 20}) {
-          measure_size(bytes, rank, communicators);
-        }
-        std::fflush(stdout);
-        return Bytes();
-      });
-  int failures = 0;
-  for (const pid_t child : children) failures += wait_for_exit(child) != 0;
-  return failures == 0 ? 0 : 1;
+  const bool gloo = argument_count > 2 && std::string(arguments[2]) == "gloo";
+  const auto body = [](int64_t rank, RankCommunicators& communicators) {
+    for (const int64_t bytes : {64, 4096, 65536, 1 << 20, 64 << 20}) {
+      measure_size(bytes, rank, communicators);
+    }
+    return Bytes();
+  };
+  run_processes({group_of_all(ranks, 64 << 20)}, ranks, gloo ? by_gloo() : by_shared_memory(),
+                body);
 }

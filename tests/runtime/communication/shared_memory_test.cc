@@ -18,40 +18,18 @@ bool names_left() {
   return false;
 }
 
-// Repeats one communication for ever, with member 1 as the other end.
-void repeat_for_ever(CommunicationKind kind, int64_t rank, Meeting& meeting,
-                     RankCommunicators& communicators) {
-  Bytes large(1 << 20);
-  Bytes third(large.size() / 4);
-  CommunicationRequest request;
-  request.kind = kind;
-  request.peer = 1;
-  if (rank == 1 && kind == CommunicationKind::send) {
-    request.kind = CommunicationKind::receive;
-    request.peer = 0;
-  }
-  const bool gathers = kind == CommunicationKind::all_gather;
-  const bool scatters = kind == CommunicationKind::reduce_scatter;
-  request.inputs = in_parts(gathers ? third : large, 1, 1);
-  request.outputs = in_parts(scatters ? third : large, 1, 1);
-  for (bool first = true;; first = false) {
-    communicators.run("all", request);
-    if (first) meeting.ready.fetch_add(1);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("shared memory: collectives of two and four processes") {
-  for (const int64_t ranks : {2, 4}) check_sizes(run_as_processes, ranks);
+  for (const int64_t ranks : {2, 4}) check_sizes(run_over_shared_memory, ranks);
 }
 
 TEST_CASE("shared memory: every element type is reduced in the order of the members") {
-  check_types(run_as_processes, 3);
+  check_types(run_over_shared_memory, 3);
 }
 
 TEST_CASE("shared memory: the name is gone as soon as the ranks have the segment") {
-  run_as_processes({group_of_all(2, 4096)}, 2, [](int64_t, auto&) { return Bytes(); });
+  run_over_shared_memory({group_of_all(2, 4096)}, 2, [](int64_t, auto&) { return Bytes(); });
   CHECK_FALSE(names_left());
 }
 
@@ -59,23 +37,9 @@ TEST_CASE("shared memory: survivors notice that a peer was killed in the middle"
   for (const CommunicationKind kind :
        {CommunicationKind::send, CommunicationKind::all_reduce, CommunicationKind::reduce_scatter,
         CommunicationKind::all_gather, CommunicationKind::broadcast}) {
-    const int64_t ranks = kind == CommunicationKind::send ? 2 : 4;
     for (const size_t victim : {size_t{0}, size_t{1}}) {
       CAPTURE(static_cast<int>(kind), victim);
-      Meeting* meeting = Meeting::make();
-      const auto children = start_processes(*meeting, {group_of_all(ranks, 4096)}, ranks,
-                                            [&](int64_t rank, RankCommunicators& communicators) {
-                                              repeat_for_ever(kind, rank, *meeting, communicators);
-                                              return Bytes();
-                                            });
-      while (meeting->ready.load() < ranks) usleep(100);
-      kill(children[victim], SIGKILL);
-      CHECK(wait_for_exit(children[victim]) == -1);
-      meeting->lost.store(true);
-      for (size_t i = 0; i < children.size(); ++i) {
-        if (i != victim) CHECK(wait_for_exit(children[i]) == 200);
-      }
-      Meeting::release(meeting);
+      CHECK(survivors_notice(by_shared_memory(), kind, victim));
     }
   }
   CHECK_FALSE(names_left());
