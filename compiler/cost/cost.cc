@@ -120,6 +120,8 @@ int64_t flops_of(const Graph& graph, const Node& node) {
       return composition_flops(graph, node);
     case OpKind::kMicroBatch:
       return node.op == Op::kAccumulate ? element_count(graph.shape(node.results[0])) : 0;
+    case OpKind::kCollective:
+      return 0;
     case OpKind::kElementwise:
     case OpKind::kRandom:
       return element_count(graph.shape(node.results[0]));

@@ -25,8 +25,9 @@ std::string group_name(size_t index) { return "g" + std::to_string(index); }
 
 std::string label_of(const KernelizedGraph& program, size_t index) {
   const Group& group = program.groups[index];
-  const bool view = group.kind == Group::Kind::kView;
-  std::string label = view ? "view" : program.kernels[index].kind;
+  std::string label = program.kernels[index].kind;
+  if (group.kind == Group::Kind::kView) label = "view";
+  if (group.kind == Group::Kind::kCollective) label = "collective";
   for (const std::string& source : program.kernels[index].sources) label += "\n" + source;
   return label;
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "schedule/kernelized_graph.h"
+#include "passes/kernelized_graph.h"
 
 namespace sgtc {
 

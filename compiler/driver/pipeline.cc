@@ -111,7 +111,7 @@ KernelizedGraph form_program(const Graph& graph, int64_t first_checked, PassRunn
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      if (group.kind != Group::Kind::kView) spec = form_kernel(graph, group, first_checked);
+      if (has_code(group)) spec = form_kernel(graph, group, first_checked);
       specs.push_back(std::move(spec));
     }
     return specs;

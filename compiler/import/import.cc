@@ -21,10 +21,11 @@ class Importer {
         proto_(model.proto().graph()),
         state_(model, diagnostics) {
     state_.training = options.training;
-    state_.micro_batches = options.micro_batches;
+    state_.micro_batches = options.micro_batches * options.replicas;
     state_.padding_index = options.padding_index;
     state_.graph.name = proto_.name();
     state_.graph.micro_batches = options.micro_batches;
+    state_.graph.replicas = options.replicas;
   }
 
   Graph run() {

@@ -31,8 +31,10 @@ struct ImportOptions {
   /// Off: Dropout passes through and BatchNormalization uses its running statistics; a loss is not
   /// required.
   bool training = true;
-  /// Micro-batches of one step of one replica, which BatchNormalization's statistics depend on.
+  /// Micro-batches of one step of one replica, and replicas: BatchNormalization's statistics depend
+  /// on both.
   int64_t micro_batches = 1;
+  int64_t replicas = 1;
   /// Further values of the file to append to the outputs, of any dtype.
   std::vector<std::string> extra_outputs;
 };

@@ -39,7 +39,7 @@ struct ImportState {
   Graph graph;
   Leaves leaves;
   bool training = true;
-  int64_t micro_batches = 1;
+  int64_t micro_batches = 1;  // of all replicas
   /// The value that each BatchNorm statistic takes at the end of the step.
   std::map<ValueId, ValueId> statistic_updates;
   /// Statistics, which are never trained.

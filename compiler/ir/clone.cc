@@ -32,6 +32,7 @@ Cloner::Cloner(const Graph& source, const std::vector<bool>& keep)
   target_.name = source.name;
   target_.micro_batch_rows = source.micro_batch_rows;
   target_.micro_batches = source.micro_batches;
+  target_.replicas = source.replicas;
   target_.reserve_ids(source.last_id());
   for (ValueId id = 0; id < static_cast<ValueId>(source.values.size()); ++id) {
     const Value& value = source.value(id);

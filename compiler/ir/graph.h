@@ -8,7 +8,8 @@
 //   `prologue` (sums that all micro-batches share, such as the count of labels that are not
 //   ignored), then for every m `forward` and `backward` (in the order of the schedule), then
 //   `update` once. A node may use values of its own and of earlier phases; `update` sees of the
-//   others only states, accumulators and stacked values, and `forward` of `prologue` the same.
+//   others only states, accumulators, stacked values and results of collectives, and `forward` of
+//   `prologue` the same.
 // - State is memory that outlives a micro-batch: parameters, frozen parameters, statistics,
 //   optimizer moments, and accumulators (zero at the start of each step). `updates` binds a state
 //   to the value that it takes at the end of the step. `accumulate` changes its state in place:
@@ -103,6 +104,7 @@ class Graph {
   /// Rows of the batch dimension of one micro-batch; 0 when the model has no feeds.
   int64_t micro_batch_rows = 0;
   int64_t micro_batches = 1;    // M, of one replica
+  int64_t replicas = 1;         // data-parallel copies of the program
 
   // Leaves. A name that is taken gets a suffix "_1", "_2"… .
   ValueId add_feed(const std::string& name, TensorType type);

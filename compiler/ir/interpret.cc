@@ -25,6 +25,8 @@ void dispatch(const interpret::Call& call) {
       return interpret::random(call);
     case OpKind::kMicroBatch:
       throw Error(std::string(name_of(call.op)) + " has no value outside of a step");
+    case OpKind::kCollective:
+      throw Error(std::string(name_of(call.op)) + " has no value in one replica");
   }
 }
 

@@ -154,6 +154,9 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"stack_micro_batches", OpKind::kMicroBatch, 1, 1, 1},
      " micro_batches ",
      rules::stack_micro_batches},
+
+    {{"all_reduce", OpKind::kCollective, 1, 1, 1}, "", rules::all_reduce},
+    {{"all_gather", OpKind::kCollective, 1, 1, 1}, "", rules::all_gather},
 }};
 
 const Entry& entry(Op op) { return kTable[static_cast<size_t>(op)]; }

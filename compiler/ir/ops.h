@@ -136,10 +136,14 @@ enum class Op : uint8_t {
   kRandomNormal,  // mean 0, deviation 1
   // Micro-batches.
   kAccumulate,    // (state, x): state + x in micro-batch order; the result aliases the state
-  kStackMicroBatches,  // (x), micro_batches=M: -> [M, ...], row m written by micro-batch m
+  kStackMicroBatches,  // (x), micro_batches=: those of all replicas -> [.., ...], row m written by
+                       //   the global micro-batch m
+  // Replicas. Each runs once per step, when its operand is complete for all micro-batches.
+  kAllReduce,     // (x): the sum over replicas, added in their order
+  kAllGather,     // (x[R*n, ...]): replica r knows rows r*n..; the rows of all replicas
 };
 
-inline constexpr int kOpCount = static_cast<int>(Op::kStackMicroBatches) + 1;
+inline constexpr int kOpCount = static_cast<int>(Op::kAllGather) + 1;
 
 /// dtype and shape of a value.
 struct TensorType {
@@ -158,6 +162,7 @@ enum class OpKind : uint8_t {
   kComposition,
   kRandom,
   kMicroBatch,
+  kCollective,
 };
 
 struct OpInfo {

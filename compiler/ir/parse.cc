@@ -176,6 +176,7 @@ class Parser {
     graph_.name = scanner_.quoted();
     if (scanner_.accept_word("rows")) graph_.micro_batch_rows = integer();
     if (scanner_.accept_word("micro_batches")) graph_.micro_batches = integer();
+    if (scanner_.accept_word("replicas")) graph_.replicas = integer();
   }
 
   void line() {

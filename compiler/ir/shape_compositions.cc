@@ -106,4 +106,14 @@ Types stack_micro_batches(const Call& call) {
   return {{call.dtype(0), shape}};
 }
 
+Types all_reduce(const Call& call) {
+  if (!is_float(call.dtype(0))) mismatch("a float", std::string(name_of(call.dtype(0))));
+  return {call.operand(0)};
+}
+
+Types all_gather(const Call& call) {
+  if (call.shape(0).empty()) mismatch("rows", to_string(call.shape(0)));
+  return {call.operand(0)};
+}
+
 }  // namespace sgtc::shape_rules

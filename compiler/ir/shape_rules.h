@@ -108,4 +108,8 @@ Types random(const Call& call);
 Types accumulate(const Call& call);
 Types stack_micro_batches(const Call& call);
 
+// Collectives.
+Types all_reduce(const Call& call);
+Types all_gather(const Call& call);
+
 }  // namespace sgtc::shape_rules

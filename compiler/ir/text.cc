@@ -141,7 +141,8 @@ std::string node_line(const Graph& graph, const Node& node) {
 
 std::string header(const Graph& graph) {
   return "graph " + quoted(graph.name) + " rows " + std::to_string(graph.micro_batch_rows) +
-         " micro_batches " + std::to_string(graph.micro_batches) + '\n';
+         " micro_batches " + std::to_string(graph.micro_batches) +
+         (graph.replicas == 1 ? "" : " replicas " + std::to_string(graph.replicas)) + '\n';
 }
 
 std::string leaf_lines(const Graph& graph) {

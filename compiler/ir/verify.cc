@@ -57,6 +57,12 @@ class Verifier {
     }
   }
 
+  // Whether the result holds something of all micro-batches.
+  static bool is_total(const Node& node) {
+    return node.op == Op::kAccumulate || node.op == Op::kStackMicroBatches ||
+           info(node.op).kind == OpKind::kCollective;
+  }
+
   void check_literal(const Value& value, const LiteralPtr& literal) const {
     if (literal == nullptr) fail('%' + value.name, "must have a literal");
     if (literal->dtype() != value.type.dtype || literal->shape() != value.type.shape) {
@@ -88,8 +94,8 @@ class Verifier {
     for (const ValueId operand : node.operands) check_operand(node, operand);
     if (node.op == Op::kAccumulate) check_accumulate(node);
     if (node.op == Op::kStackMicroBatches &&
-        node.attributes.integer("micro_batches") != graph_.micro_batches) {
-      fail(describe(node), "micro_batches must be those of the graph");
+        node.attributes.integer("micro_batches") != graph_.micro_batches * graph_.replicas) {
+      fail(describe(node), "micro_batches must be those of all replicas");
     }
     check_result_types(node);
     const auto index = static_cast<NodeId>(&node - graph_.nodes.data());
@@ -124,8 +130,7 @@ class Verifier {
     }
     if (graph_.micro_batches == 1 || producer.phase == node.phase) return;
     const bool crosses = node.phase == Phase::kUpdate || producer.phase == Phase::kPrologue;
-    const bool total = producer.op == Op::kAccumulate || producer.op == Op::kStackMicroBatches;
-    if (crosses && !total) {
+    if (crosses && !is_total(producer)) {
       fail(describe(node),
            "operand %" + name(operand) + " must be accumulated or stacked to cross micro-batches");
     }
@@ -181,7 +186,7 @@ class Verifier {
       }
       const Node* producer = graph_.producer(update.value);
       if (graph_.micro_batches > 1 && producer != nullptr && producer->phase != Phase::kUpdate &&
-          producer->op != Op::kAccumulate && producer->op != Op::kStackMicroBatches) {
+          !is_total(*producer)) {
         fail(object, "%" + name(update.value) + " must not vary by micro-batch");
       }
     }

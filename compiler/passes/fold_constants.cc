@@ -14,7 +14,9 @@ constexpr int64_t kMostGenerated = 4096;
 
 bool is_foldable(const Graph& graph, const Node& node) {
   const OpKind kind = info(node.op).kind;
-  if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch) return false;
+  if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch || kind == OpKind::kCollective) {
+    return false;
+  }
   const bool generated = node.op == Op::kIota || node.op == Op::kBroadcast;
   const int64_t limit = generated ? kMostGenerated : kMostElements;
   return std::all_of(node.results.begin(), node.results.end(),

@@ -143,7 +143,7 @@ std::vector<NodeId> checked_nodes(const Graph& graph) {
 }
 
 KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked) {
-  SGTC_CHECK(group.kind != Group::Kind::kView, "a view has no kernel");
+  SGTC_CHECK(has_code(group), "the group has no kernel");
   KernelSpec spec;
   if (group.kind == Group::Kind::kLoop) {
     spec.kind = "loop";

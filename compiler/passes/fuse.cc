@@ -61,7 +61,7 @@ class Fuser {
  private:
   // Nothing if the group has no nest or too large a one.
   std::optional<double> cost_of(const Group& group) const {
-    if (group.kind == Group::Kind::kView) return 0;
+    if (!has_code(group)) return 0;
     const Graph& graph = groups_.graph();
     if (group.kind == Group::Kind::kAnchor && !has_tile(group)) {
       if (group.nodes.size() > 1) return std::nullopt;
@@ -99,7 +99,8 @@ class Fuser {
   }
 
   bool is_loop(GroupId id) const {
-    return groups_.is_alive(id) && groups_[id].kind != Group::Kind::kAnchor;
+    return groups_.is_alive(id) && (groups_[id].kind == Group::Kind::kLoop ||
+                                    groups_[id].kind == Group::Kind::kView);
   }
 
   void grow_epilogue(GroupId id) {
@@ -163,6 +164,8 @@ std::string_view name_of(Group::Kind kind) {
       return "anchor";
     case Group::Kind::kView:
       return "view";
+    case Group::Kind::kCollective:
+      return "collective";
   }
   return "";
 }

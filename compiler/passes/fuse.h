@@ -11,6 +11,7 @@ namespace sgtc {
 /// one. Runs last of the graph passes: compositions are expanded, dead nodes gone.
 /// - kAnchor: one operator from kernels/ and the elementwise nodes computed on its results.
 /// - kView: only reshapes of one outside value; no code.
+/// - kCollective: one collective.
 /// - kLoop: everything else; `build_loop_nest` accepts the group.
 /// A group holds at most one node with checked indices, so that a bad index names its node.
 std::vector<Group> fuse(const Graph& graph);

@@ -18,9 +18,10 @@ namespace sgtc {
 /// Nodes that become one kernel. Groups are in execution order and cover every node exactly once.
 struct Group {
   enum class Kind : uint8_t {
-    kLoop,    // a loop nest: elementwise, movement, gathers, reductions
-    kAnchor,  // one contraction, pool, scatter… from kernels/, with a fused epilogue
-    kView,    // reshapes only: no code, the result has the operand's bytes
+    kLoop,        // a loop nest: elementwise, movement, gathers, reductions
+    kAnchor,      // one contraction, pool, scatter… from kernels/, with a fused epilogue
+    kView,        // reshapes only: no code, the result has the operand's bytes
+    kCollective,  // one collective: no code, a communication of the plan
   };
   Kind kind = Kind::kLoop;
   Phase phase = Phase::kForward;
@@ -31,6 +32,11 @@ struct Group {
 };
 
 enum class AccessMode : uint8_t { kRead, kWrite, kUpdate };
+
+/// Whether the group is computed by a kernel.
+inline bool has_code(const Group& group) {
+  return group.kind == Group::Kind::kLoop || group.kind == Group::Kind::kAnchor;
+}
 
 /// One pointer argument of a kernel.
 struct KernelArgument {

@@ -214,7 +214,8 @@ Graph simplify(const Graph& graph) {
   Cloner cloner(graph);
   Simplifier simplifier(cloner.target());
   for (const Node& node : graph.nodes) {
-    if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch) {
+    if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch ||
+        info(node.op).kind == OpKind::kCollective) {
       cloner.clone(node);
       continue;
     }

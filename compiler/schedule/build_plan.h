@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/format.h"
-#include "schedule/kernelized_graph.h"
+#include "passes/kernelized_graph.h"
 #include "schedule/weights_blob.h"
 
 namespace sgtc {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/kernelized_graph.h"
+#include "passes/kernelized_graph.h"
 
 namespace sgtc {
 

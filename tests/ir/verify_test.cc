@@ -134,7 +134,7 @@ TEST_CASE("faults of accumulation are found") {
                  "%y = accumulate(%m, %x) @update #1") ==
         "after a pass: accumulate #1 %y: must not be in the update phase");
   CHECK(fault_of("feed %x: f32[]\n%s = stack_micro_batches(%x) {micro_batches=3} #1") ==
-        "after a pass: stack_micro_batches #1 %s: micro_batches must be those of the graph");
+        "after a pass: stack_micro_batches #1 %s: micro_batches must be those of all replicas");
 }
 
 TEST_CASE("faults of outputs and updates are found") {

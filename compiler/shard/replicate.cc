@@ -1,0 +1,85 @@
+#include "shard/replicate.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "ir/clone.h"
+
+namespace sgtc {
+namespace {
+
+class Replicator {
+ public:
+  explicit Replicator(const Differentiated& source) : source_(source), cloner_(source.graph) {}
+
+  Differentiated run() {
+    for (const Node& node : source_.graph.nodes) {
+      if (node.phase != Phase::kUpdate) clone(node);
+    }
+    gather_stacked_rows();
+    std::vector<ParameterGradient> gradients = reduce_gradients();
+    reduce_loss();
+    for (const Node& node : source_.graph.nodes) {
+      if (node.phase == Phase::kUpdate) cloner_.clone(node);
+    }
+    return {cloner_.finish(), std::move(gradients)};
+  }
+
+ private:
+  void clone(const Node& node) {
+    cloner_.clone(node);
+    if (node.op != Op::kAccumulate || node.phase != Phase::kPrologue) return;
+    const ValueId sum = node.results[0];
+    cloner_.replace(sum, collective(Op::kAllReduce, sum, Phase::kPrologue, node.sources));
+  }
+
+  // `old` is a value of the source.
+  ValueId collective(Op op, ValueId old, Phase phase, std::vector<std::string> sources) {
+    cloner_.target().context() = {phase, 0, std::move(sources)};
+    return cloner_.target().add(op, {cloner_[old]}, {}, source_.graph.value(old).name + ".all");
+  }
+
+  void gather_stacked_rows() {
+    for (const Node& node : source_.graph.nodes) {
+      if (node.op != Op::kStackMicroBatches) continue;
+      const ValueId rows = node.results[0];
+      cloner_.replace(rows, collective(Op::kAllGather, rows, Phase::kUpdate, node.sources));
+    }
+  }
+
+  std::vector<ParameterGradient> reduce_gradients() {
+    std::vector<ParameterGradient> gradients;
+    for (const ParameterGradient& source : source_.gradients) {
+      ParameterGradient gradient{cloner_[source.state], {}};
+      const std::string name = "gradient of " + source_.graph.value(source.state).name;
+      for (const ValueId use : source.uses) gradient.uses.push_back(reduced(use, name));
+      gradients.push_back(std::move(gradient));
+    }
+    return gradients;
+  }
+
+  // One value may be a gradient of several parameters.
+  ValueId reduced(ValueId use, const std::string& name) {
+    const auto [known, is_new] = reduced_.try_emplace(use, kNone);
+    if (is_new) known->second = collective(Op::kAllReduce, use, Phase::kUpdate, {name});
+    return known->second;
+  }
+
+  void reduce_loss() {
+    const ValueId loss = source_.graph.outputs[0].value;
+    cloner_.replace(loss, collective(Op::kAllReduce, loss, Phase::kUpdate, {"loss"}));
+  }
+
+  const Differentiated& source_;
+  Cloner cloner_;
+  std::map<ValueId, ValueId> reduced_;  // value of the source: its sum over replicas
+};
+
+}  // namespace
+
+Differentiated replicate(const Differentiated& source) {
+  return source.graph.replicas == 1 ? source : Replicator(source).run();
+}
+
+}  // namespace sgtc
