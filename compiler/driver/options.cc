@@ -86,8 +86,12 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
                        std::vector<std::string>& padding) {
   app.add_option("MODEL", options.model, "ONNX training graph: the loss is one of its outputs");
   app.add_option("-o", options.output, "Executable to write");
-  app.add_option("--mesh", options.mesh, "pipeline x data, or named axes: 2x4, pp=2,dp=4")
+  app.add_option("--mesh", options.mesh,
+                 "pipeline x data, or named axes: 2x4, pp=2,dp=4; 2x4,1x4 compiles a plan for each")
       ->capture_default_str();
+  app.add_option("--schedule", options.schedule, "Order of the micro-batches in a pipeline")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "gpipe", "1f1b"}));
   app.add_option("--loss", options.loss,
                  "Which output is the loss (default: the only scalar float output)");
   app.add_option("--train", options.train, "Train only the tensors that match (may repeat)")

@@ -17,6 +17,8 @@
 #include "link/executable.h"
 #include "memory/assign_offsets.h"
 #include "mesh/mesh.h"
+#include "partition/partition.h"
+#include "partition/place_evaluation.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_compositions.h"
@@ -29,6 +31,7 @@
 #include "plan/text.h"
 #include "plan/verify.h"
 #include "schedule/build_plan.h"
+#include "shard/replicate.h"
 #include "support/sha256.h"
 
 namespace sgtc {
@@ -67,7 +70,8 @@ OptimizerOptions optimizer_options(const Options& options) {
   return result;
 }
 
-ImportOptions import_options(const Options& options, const Dims& dims, bool training) {
+ImportOptions import_options(const Options& options, const Dims& dims, int64_t replicas,
+                             bool training) {
   ImportOptions result;
   for (const auto& [name, size] : dims) result.dims[name] = size;
   result.loss = options.loss;
@@ -76,6 +80,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, bool trai
   result.padding_index = options.padding_index;
   result.training = training;
   result.micro_batches = options.micro_batches;
+  result.replicas = replicas;
   return result;
 }
 
@@ -101,11 +106,12 @@ Graph optimize(Graph graph, PassRunner& passes) {
 }
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
-KernelizedGraph form_program(const Graph& graph, int64_t first_checked, PassRunner& passes) {
+KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
+                             int64_t first_checked, PassRunner& passes) {
   KernelizedGraph program;
   program.graph = &graph;
   // Every node gets its kernel.
-  program.groups = passes.time("fuse", [&] { return fuse(graph); });
+  program.groups = passes.time("fuse", [&] { return fuse(graph, stage_of_node); });
   // The code of each kernel as data; equal code gets equal symbols.
   program.kernels = passes.time("form-kernels", [&] {
     std::vector<KernelSpec> specs;
@@ -123,14 +129,16 @@ KernelizedGraph form_program(const Graph& graph, int64_t first_checked, PassRunn
 class Compilation {
  public:
   Compilation(const Options& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics), mesh_(parse_mesh(options.mesh)) {}
+      : options_(options), diagnostics_(diagnostics), meshes_(parse_meshes(options.mesh)) {}
 
   void run();
 
  private:
-  Graph training_graph(const Dims& dims, PassRunner& passes);
+  Graph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
-  void add_plan(const Dims& dims);
+  void add_plan(const Dims& dims, const Mesh& mesh);
+  void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
+                     PassRunner& evaluate_passes);
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
   std::vector<CompiledKernel> compile_all() const;
   void emit(const std::vector<CompiledKernel>& kernels) const;
@@ -143,7 +151,7 @@ class Compilation {
 
   const Options& options_;
   Diagnostics& diagnostics_;
-  const Mesh mesh_;
+  const std::vector<Mesh> meshes_;
   std::unique_ptr<OnnxModel> model_;
   Target target_;
   std::vector<std::unique_ptr<Programs>> programs_;
@@ -153,16 +161,16 @@ class Compilation {
   std::string timing_;
 };
 
-Graph Compilation::training_graph(const Dims& dims, PassRunner& passes) {
+Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes) {
   // ONNX nodes become Graph nodes with static shapes; shape arithmetic is gone.
   Graph graph = passes.run("import", [&] {
-    return import_graph(*model_, import_options(options_, dims, true), diagnostics_);
+    return import_graph(*model_, import_options(options_, dims, mesh.dp, true), diagnostics_);
   });
   diagnostics_.checkpoint();
   if (stops_after("import")) return graph;
   // Before differentiation: gradients then only ever add up over micro-batches.
   graph = passes.run("separate-loss", [&] {
-    return separate_loss(graph, options_.micro_batches, mesh_.dp, loss_average(options_),
+    return separate_loss(graph, options_.micro_batches, mesh.dp, loss_average(options_),
                          diagnostics_);
   });
   diagnostics_.checkpoint();
@@ -173,6 +181,11 @@ Graph Compilation::training_graph(const Dims& dims, PassRunner& passes) {
     return differentiated.graph;
   });
   diagnostics_.checkpoint();
+  // Before the update, which then works with the gradients of all replicas.
+  passes.run("replicate", [&] {
+    differentiated = replicate(differentiated);
+    return differentiated.graph;
+  });
   // Appends the update phase: the graph of a whole step is there.
   graph = passes.run("add-optimizer", [&] {
     return add_optimizer(std::move(differentiated), optimizer_options(options_));
@@ -186,7 +199,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   // import's, so they are dropped.
   Diagnostics repeated;
   const Graph imported = passes.run("import", [&] {
-    return import_graph(*model_, import_options(options_, dims, false), repeated);
+    return import_graph(*model_, import_options(options_, dims, 1, false), repeated);
   });
   repeated.checkpoint();
   // Adds sums that the runtime combines over all rows of an evaluation. A loss that is no such
@@ -204,21 +217,41 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   return evaluation;
 }
 
-void Compilation::add_plan(const Dims& dims) {
+void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   PassRunner train_passes(options_, "train");
   PassRunner evaluate_passes(options_, "evaluate");
   auto programs = std::make_unique<Programs>();
-  programs->train = training_graph(dims, train_passes);
+  programs->train = training_graph(dims, mesh, train_passes);
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
     programs->evaluation = evaluation_graph(dims, evaluate_passes);
-    PlanInput& input = programs->input;
-    input.train = form_program(programs->train, 0, train_passes);
-    const auto checked = static_cast<int64_t>(checked_nodes(programs->train).size());
-    input.evaluate = form_program(programs->evaluation.graph, checked, evaluate_passes);
+    form_programs(*programs, mesh, train_passes, evaluate_passes);
     if (!stops_after("fuse")) schedule(dims, *programs, train_passes);
   }
   timing_ += train_passes.timing() + evaluate_passes.timing();
   programs_.push_back(std::move(programs));
+}
+
+void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
+                                PassRunner& evaluate_passes) {
+  PlanInput& input = programs.input;
+  input.mesh = mesh;
+  KernelizedGraph& train = input.train.kernels;
+  const std::vector<int64_t> parts =
+      mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
+  train = form_program(programs.train, parts, 0, train_passes);
+  // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
+  Placement& placement = input.train.placement;
+  placement = train_passes.time("partition", [&] { return partition(train, mesh.pp); });
+  // An evaluation has other groups; they may not cross the stages that training has chosen.
+  const Graph& evaluation = programs.evaluation.graph;
+  const std::vector<int64_t> stages = evaluation_stages(evaluation, train, placement);
+  const auto checked = static_cast<int64_t>(checked_nodes(programs.train).size());
+  input.evaluate.emplace();
+  KernelizedGraph& evaluate = input.evaluate->kernels;
+  evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
+                          evaluate_passes);
+  input.evaluate->placement = evaluate_passes.time(
+      "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }
 
 void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& passes) {
@@ -226,13 +259,14 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   for (const LossRatio& ratio : programs.evaluation.ratios) {
     input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
   }
+  if (options_.schedule == "gpipe") input.schedule = PipelineSchedule::kGPipe;
   input.model = model_->name();
   input.model_text = model_->structure_digest();
   input.cpu = target_.cpu;
   input.cpu_features = required_features(target_);
   for (const auto& [name, size] : dims) input.dims[name] = size;
   input.optimizer = options_.optimizer;
-  // Buffers, tasks and schedule: what the executable will do is decided here.
+  // Buffers, tasks and schedules: what the executable will do is decided here.
   BuiltPlan built = passes.time("build-plan", [&] { return build_plan(input, weights_); });
   // Lifetimes are known: every buffer gets its place in the arena.
   passes.time("assign-offsets", [&] { return assign_offsets(built.plan, built.uses), true; });
@@ -270,7 +304,7 @@ void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
     } else if (request.what == "plan-json") {
       text = plans_json();
     } else if (request.what == "dot") {
-      text = to_dot(programs_.front()->input.train);
+      text = to_dot(programs_.front()->input.train.kernels);
     } else if (request.what == "llvm-ir") {
       for (const CompiledKernel& kernel : kernels) text += kernel.llvm_ir;
     } else if (request.what == "asm") {
@@ -312,15 +346,17 @@ std::string Compilation::executable_path() const {
 }
 
 void Compilation::run() {
-  if (mesh_ != Mesh{}) {
-    throw Error("--mesh " + to_string(mesh_) +
-                ": this version of sgtc compiles for one rank; "
-                "leave --mesh out");
+  for (const Mesh& mesh : meshes_) {
+    if (mesh.tp == 1) continue;
+    throw Error("--mesh " + to_string(mesh) +
+                ": tensor parallelism is not there yet; use pp and dp, with tp=1");
   }
   model_ = std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_));
   diagnostics_.checkpoint();
   target_ = make_target(options_.cpu);
-  for (const Dims& dims : options_.dims) add_plan(dims);
+  for (const Mesh& mesh : meshes_) {
+    for (const Dims& dims : options_.dims) add_plan(dims, mesh);
+  }
   std::vector<CompiledKernel> kernels;
   const bool executable = !options_.output.empty() || emits("exe");
   const bool early = !options_.stop_after.empty() && !stops_after("codegen");

@@ -25,10 +25,7 @@ struct Region {
   std::vector<Interval> intervals;
 };
 
-}  // namespace
-
-void assign_offsets(plan::Plan& plan, const std::vector<BufferUse>& uses) {
-  plan::Position& position = plan.positions[0];
+void place_position(plan::Position& position, const std::vector<BufferUse>& uses) {
   SGTC_CHECK(uses.size() == position.buffers.size(), "a use per buffer is expected");
   std::map<std::string, Region> regions;
   int64_t end = 0;
@@ -51,7 +48,16 @@ void assign_offsets(plan::Plan& plan, const std::vector<BufferUse>& uses) {
     }
     position.arena_bytes = std::max(position.arena_bytes, end + aligned(offsets.peak));
   }
-  plan.prediction.peak_bytes = {position.arena_bytes};
+}
+
+}  // namespace
+
+void assign_offsets(plan::Plan& plan, const std::vector<std::vector<BufferUse>>& uses) {
+  plan.prediction.peak_bytes.clear();
+  for (size_t p = 0; p < plan.positions.size(); ++p) {
+    place_position(plan.positions[p], uses[p]);
+    plan.prediction.peak_bytes.push_back(plan.positions[p].arena_bytes);
+  }
 }
 
 }  // namespace sgtc

@@ -8,9 +8,10 @@
 
 namespace sgtc {
 
-/// Sets the offsets of position 0's buffers, its arena size and the predicted peak. What is needed
-/// always comes first, in the order of the plan; then one region in which each schedule places its
-/// own buffers, so that an evaluation uses the bytes of a training step.
-void assign_offsets(plan::Plan& plan, const std::vector<BufferUse>& uses);
+/// Sets the offsets of every position's buffers, its arena size and its predicted peak. What is
+/// needed always comes first, in the order of the plan; then one region in which each schedule
+/// places its own buffers, so that an evaluation uses the bytes of a training step. `uses` is that
+/// of BuiltPlan.
+void assign_offsets(plan::Plan& plan, const std::vector<std::vector<BufferUse>>& uses);
 
 }  // namespace sgtc

@@ -73,6 +73,20 @@ Mesh parse_mesh(const std::string& text) {
   return mesh;
 }
 
+std::vector<Mesh> parse_meshes(const std::string& text) {
+  if (text.find('=') != std::string::npos) return {parse_mesh(text)};
+  std::vector<Mesh> meshes;
+  for (const std::string& part : split(text, ',')) {
+    const Mesh mesh = parse_mesh(part);
+    for (const Mesh& other : meshes) {
+      if (other == mesh) fail(text, "mesh " + to_string(mesh) + " is there twice");
+    }
+    meshes.push_back(mesh);
+  }
+  if (meshes.empty()) fail(text, "expected a mesh");
+  return meshes;
+}
+
 std::string to_string(const Mesh& mesh) {
   if (mesh.tp == 1) return std::to_string(mesh.pp) + "x" + std::to_string(mesh.dp);
   return "pp=" + std::to_string(mesh.pp) + ",dp=" + std::to_string(mesh.dp) +

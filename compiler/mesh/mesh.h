@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sgtc {
 
@@ -18,6 +19,9 @@ struct Mesh {
 
 /// Parses "2x4" (pipeline × data) or named axes such as "pp=2,dp=4". Throws Error.
 Mesh parse_mesh(const std::string& text);
+
+/// A list of meshes such as "2x4,2x2,1x4", each once; or one mesh with named axes. Throws Error.
+std::vector<Mesh> parse_meshes(const std::string& text);
 
 /// "2x4", or named axes when tp > 1.
 std::string to_string(const Mesh& mesh);

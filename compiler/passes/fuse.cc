@@ -41,7 +41,8 @@ constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a mer
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : groups_(graph) {
+  Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node)
+      : groups_(graph), part_of_node_(part_of_node) {
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       std::optional<double> cost = cost_of(groups_[id]);
       SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
@@ -83,6 +84,7 @@ class Fuser {
     auto attempt = std::make_tuple(a, b, groups_[a].nodes.size(), groups_[b].nodes.size());
     if (!attempts_.insert(attempt).second) return false;
     Group group = groups_.merged(a, b);
+    if (!is_one_part(group)) return false;
     if (checked_count(group) > 1 || groups_.would_cycle(a, b)) return false;
     std::optional<double> cost = cost_of(group);
     double apart = costs_[static_cast<size_t>(a)] + costs_[static_cast<size_t>(b)];
@@ -98,9 +100,17 @@ class Fuser {
     });
   }
 
+  bool is_one_part(const Group& group) const {
+    return part_of_node_.empty() ||
+           std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId node) {
+             return part_of_node_[static_cast<size_t>(node)] ==
+                    part_of_node_[static_cast<size_t>(group.nodes.front())];
+           });
+  }
+
   bool is_loop(GroupId id) const {
-    return groups_.is_alive(id) && (groups_[id].kind == Group::Kind::kLoop ||
-                                    groups_[id].kind == Group::Kind::kView);
+    return groups_.is_alive(id) &&
+           (groups_[id].kind == Group::Kind::kLoop || groups_[id].kind == Group::Kind::kView);
   }
 
   void grow_epilogue(GroupId id) {
@@ -152,6 +162,7 @@ class Fuser {
   }
 
   GroupGraph groups_;
+  const std::vector<int64_t>& part_of_node_;
   std::vector<double> costs_;
   std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
 };
@@ -172,7 +183,9 @@ std::string_view name_of(Group::Kind kind) {
 
 }  // namespace
 
-std::vector<Group> fuse(const Graph& graph) { return Fuser(graph).run(); }
+std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node) {
+  return Fuser(graph, part_of_node).run();
+}
 
 std::string to_text(const Graph& graph, const std::vector<Group>& groups) {
   std::string text;

@@ -14,7 +14,8 @@ namespace sgtc {
 /// - kCollective: one collective.
 /// - kLoop: everything else; `build_loop_nest` accepts the group.
 /// A group holds at most one node with checked indices, so that a bad index names its node.
-std::vector<Group> fuse(const Graph& graph);
+/// `part_of_node`: nodes of different parts never share a group; empty: all are of one part.
+std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node = {});
 
 /// One line per group: "loop forward: exp1, add2 (a, b) -> (y)". For tests and dumps.
 std::string to_text(const Graph& graph, const std::vector<Group>& groups);

@@ -25,10 +25,10 @@ struct Group {
   };
   Kind kind = Kind::kLoop;
   Phase phase = Phase::kForward;
-  std::vector<NodeId> nodes;      // in execution order
-  NodeId anchor = kNone;          // kAnchor
-  std::vector<ValueId> inputs;    // values from outside that it reads, each once
-  std::vector<ValueId> outputs;   // values that others (or outputs, updates) use, each once
+  std::vector<NodeId> nodes;     // in execution order
+  NodeId anchor = kNone;         // kAnchor
+  std::vector<ValueId> inputs;   // values from outside that it reads, each once
+  std::vector<ValueId> outputs;  // values that others (or outputs, updates) use, each once
 };
 
 enum class AccessMode : uint8_t { kRead, kWrite, kUpdate };
@@ -52,11 +52,11 @@ struct KernelArgument {
 
 /// What code generation needs to know of one kernel, and what the plan says of it.
 struct KernelSpec {
-  std::string symbol;             // "k_<kind>_<hash of everything below but the values>"
-  std::string kind;               // "loop", "matmul", "conv"…
-  LoopNest nest;                  // the whole body of a loop kernel, the epilogue of an anchor
-  Op anchor = Op::kAdd;           // anchors only
-  Attributes attributes;          // of the anchor
+  std::string symbol;     // "k_<kind>_<hash of everything below but the values>"
+  std::string kind;       // "loop", "matmul", "conv"…
+  LoopNest nest;          // the whole body of a loop kernel, the epilogue of an anchor
+  Op anchor = Op::kAdd;   // anchors only
+  Attributes attributes;  // of the anchor
   std::vector<TensorType> operand_types;  // of the anchor
   std::vector<TensorType> result_types;   // of the anchor
   /// Of the anchor's operands and results: the argument that holds it; a result that lives only
@@ -64,9 +64,9 @@ struct KernelSpec {
   std::vector<int32_t> operand_arguments;
   std::vector<int32_t> result_arguments;
   std::vector<KernelArgument> arguments;
-  int64_t blocks = 1;             // independent units of work
-  int64_t workspace_bytes = 0;    // size of the workspace argument
-  int64_t checked_node = 0;       // 1 + index into the plan's checked nodes; 0: nothing is checked
+  int64_t blocks = 1;           // independent units of work
+  int64_t workspace_bytes = 0;  // size of the workspace argument
+  int64_t checked_node = 0;     // 1 + index into the plan's checked nodes; 0: nothing is checked
   int64_t flops = 0;
   int64_t bytes = 0;
   std::vector<std::string> sources;  // ONNX nodes

@@ -139,7 +139,8 @@ struct Axis {
   int64_t size = 1;
 };
 
-/// A graph input. The runtime fills the micro_batch buffer of that name.
+/// A graph input, once per position that reads it. The runtime fills the micro_batch buffer of that
+/// name.
 struct Feed {
   std::string name;
   std::string dtype;
@@ -149,7 +150,8 @@ struct Feed {
 };
 
 /// A named result that the runtime can read after a step. A buffer of micro_batch scope holds one
-/// result per micro-batch, any other buffer one of the step.
+/// result per micro-batch, any other buffer one of the step. Results of the update phase are there
+/// on every position.
 struct Result {
   std::string name;            // "loss", "grad_norm", "finite" or a graph output
   std::string buffer;
@@ -165,10 +167,12 @@ struct LossTerm {
   std::string numerator;        // buffer of the evaluate schedule, f32 scalar, micro_batch scope
   std::string denominator;      // buffer, or empty
   double denominator_constant = 0;  // per micro-batch, when `denominator` is empty
+  int64_t position = 0;         // that has both buffers
 };
 
 /// A persistent tensor that training starts from. Parameters, frozen ones, statistics and moments
-/// are saved; accumulators are zeroed before each step; constants never change.
+/// are saved; accumulators are zeroed before each step; constants never change. A state that several
+/// positions hold is listed for each of them, under one name; all copies stay equal.
 struct State {
   std::string name;            // the file's tensor name
   std::string role;            // parameter | frozen | statistic | moment | accumulator | constant
@@ -283,7 +287,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Axis, name, size)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Feed, name, dtype, shape, position, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Result, name, buffer, dtype, shape, position)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LossTerm, coefficient, numerator, denominator,
-                                                denominator_constant)
+                                                denominator_constant, position)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, name, role, dtype, shape, buffer, position,
                                                 init, data_offset, a, b, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Control, name, dtype, offset)

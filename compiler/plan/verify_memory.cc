@@ -265,6 +265,7 @@ class MemoryChecker {
     }
     if (schedule_ != "evaluate") return;
     for (const plan::LossTerm& term : plan.loss_terms) {
+      if (term.position != number_) continue;
       if (names_.buffers.count(term.numerator) != 0) check_result(term.numerator);
       if (names_.buffers.count(term.denominator) != 0) check_result(term.denominator);
     }

@@ -1,4 +1,4 @@
-// The plan of one device: everything of a training step and of an evaluation in order.
+// The plan of a mesh: everything of a training step and of an evaluation in order.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "mesh/mesh.h"
+#include "partition/partition.h"
+#include "partition/placement.h"
 #include "plan/format.h"
-#include "passes/kernelized_graph.h"
+#include "schedule/pipeline_order.h"
+#include "schedule/position_builder.h"
 #include "schedule/weights_blob.h"
 
 namespace sgtc {
@@ -21,12 +25,23 @@ struct LossTermOutput {
   double denominator_constant = 0;
 };
 
+/// A graph and where its groups run.
+struct PlacedProgram {
+  KernelizedGraph kernels;
+  Placement placement;
+};
+
 struct PlanInput {
-  KernelizedGraph train;
-  /// Forward only. States and feeds are those of `train` with the same names. Its kernels are
-  /// formed with `first_checked` = number of checked nodes of `train`.
-  std::optional<KernelizedGraph> evaluate;
+  PlacedProgram train;
+  /// Forward only. States and feeds are those of `train` with the same names, and so are the
+  /// positions that hold them. Its kernels are formed with `first_checked` = number of checked
+  /// nodes of `train`.
+  std::optional<PlacedProgram> evaluate;
   std::vector<LossTermOutput> loss_terms;
+  Mesh mesh;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  int64_t bucket_bytes = 0;  // of gradients that are reduced as one; 0: chosen
+  LinkModel link;
   std::string model;       // its name
   std::string model_text;  // what identifies it: hashed with states and optimizer
   std::string target = "cpu";
@@ -36,27 +51,20 @@ struct PlanInput {
   std::string optimizer;
 };
 
-/// When a buffer of the plan is needed: positions of kernel calls, both included, of one schedule,
-/// or always.
-struct BufferUse {
-  std::string schedule;  // empty: always
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
 struct BuiltPlan {
   plan::Plan plan;
-  /// Of each buffer of position 0. Two of one schedule whose positions overlap need bytes of their
-  /// own, and so does everything that is needed always.
-  std::vector<BufferUse> uses;
+  /// Per position, of each buffer. Two of one schedule whose times overlap need bytes of their own,
+  /// and so does everything that is needed always.
+  std::vector<std::vector<BufferUse>> uses;
   /// The code of `plan.kernels`, in that order.
   std::vector<KernelSpec> kernels;
 };
 
-/// Builds the plan for the mesh 1x1: one position with the schedules "train" (prologue of every
-/// micro-batch, then forward and backward of each in order, then the update) and, with
-/// `evaluate`, "evaluate". Offsets are left at 0: `assign_offsets` places the buffers. Initial
-/// values are added to `weights`, which the plans of one executable share.
+/// Builds the plan: per position the schedules "train" (prologue of every micro-batch, forward and
+/// backward passes in the order of the pipeline schedule, then the update) and, with `evaluate`,
+/// "evaluate", with every transfer and collective as a task of its own. Offsets are left at 0:
+/// `assign_offsets` places the buffers. Initial values are added to `weights`, which the plans of
+/// one executable share.
 BuiltPlan build_plan(const PlanInput& input, WeightsBlob& weights);
 
 }  // namespace sgtc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "support/diagnostics.h"
 
@@ -19,6 +20,9 @@ int part_of(Phase phase) {
 
 struct Use {
   std::array<bool, kPhases> phases{};
+  std::set<size_t> tasks;
+  bool transferred = false;  // by a send or receive of forward or backward
+  bool collected = false;    // by a collective
   int64_t first = INT64_MAX;
   int64_t last = -1;
   bool in(Phase phase) const { return phases[static_cast<size_t>(phase)]; }
@@ -30,71 +34,98 @@ struct Part {
   int64_t last = -1;
 };
 
-std::vector<Use> find_uses(const StepCalls& step) {
-  std::vector<Use> uses(step.storages.size());
-  for (size_t c = 0; c < step.calls.size(); ++c) {
-    for (const StorageId argument : step.calls[c].arguments) {
-      Use& use = uses[static_cast<size_t>(argument)];
-      use.phases[static_cast<size_t>(step.calls[c].phase)] = true;
-      use.first = std::min(use.first, static_cast<int64_t>(c));
-      use.last = std::max(use.last, static_cast<int64_t>(c));
-    }
-  }
-  return uses;
-}
-
-std::array<Part, 3> find_parts(const StepCalls& step) {
-  std::array<Part, 3> parts;
-  for (size_t c = 0; c < step.calls.size(); ++c) {
-    Part& part = parts[static_cast<size_t>(part_of(step.calls[c].phase))];
-    part.first = std::min(part.first, static_cast<int64_t>(c));
-    part.last = static_cast<int64_t>(c);
-  }
-  return parts;
-}
-
 bool is_leaf(const Storage& storage) {
   return storage.kind != Storage::Kind::kResult && storage.kind != Storage::Kind::kWorkspace;
 }
 
-std::string scope_of(const Storage& storage, const Use& use, int64_t micro_batches,
-                     bool is_evaluation) {
-  if (storage.kind == Storage::Kind::kFeed) return "micro_batch";
-  if (is_leaf(storage)) return "persistent";
-  if (storage.stacked) return "step";
-  const bool once = micro_batches == 1 || (use.in_one_phase() && use.in(Phase::kUpdate));
-  if (storage.output) return once && !is_evaluation ? "step" : "micro_batch";
-  if (use.in_one_phase()) return "task";
-  if (!use.in(Phase::kPrologue) && !use.in(Phase::kUpdate)) return "slot";
-  SGTC_CHECK(once, "value \"" + storage.name +
-                       "\" of one micro-batch is used where only sums over micro-batches exist");
-  return "step";
-}
+class LifetimeFinder {
+ public:
+  LifetimeFinder(const StepCalls& step, const std::vector<StepTask>& tasks, const PassInfo& passes)
+      : step_(step), passes_(passes), uses_(step.storages.size()) {
+    for (size_t t = 0; t < tasks.size(); ++t) {
+      for (const size_t call : tasks[t].calls) add_uses(call, t);
+    }
+    for (size_t c = 0; c < step.calls.size(); ++c) {
+      Part& part = part_at(static_cast<int64_t>(c));
+      part.first = std::min(part.first, static_cast<int64_t>(c));
+      part.last = static_cast<int64_t>(c);
+    }
+  }
+
+  std::vector<Lifetime> run() {
+    std::vector<Lifetime> lifetimes(step_.storages.size());
+    for (size_t s = 0; s < step_.storages.size(); ++s) {
+      if (uses_[s].last >= 0) lifetimes[s] = lifetime_of(step_.storages[s], uses_[s]);
+    }
+    return lifetimes;
+  }
+
+ private:
+  void add_uses(size_t c, size_t task) {
+    const StepCall& call = step_.calls[c];
+    for (const StorageId argument : call.arguments) {
+      Use& use = uses_[static_cast<size_t>(argument)];
+      use.phases[static_cast<size_t>(call.phase)] = true;
+      use.tasks.insert(task);
+      const bool transfer =
+          call.kind == StepCall::Kind::kSend || call.kind == StepCall::Kind::kReceive;
+      use.transferred |= transfer && call.phase != Phase::kUpdate;
+      use.collected |= call.kind != StepCall::Kind::kKernel && !transfer;
+      use.first = std::min(use.first, static_cast<int64_t>(c));
+      use.last = std::max(use.last, static_cast<int64_t>(c));
+    }
+  }
+
+  Part& part_at(int64_t time) {
+    return parts_[static_cast<size_t>(part_of(step_.calls[static_cast<size_t>(time)].phase))];
+  }
+
+  std::string scope_of(const Storage& storage, const Use& use) const {
+    if (storage.kind == Storage::Kind::kFeed) return "micro_batch";
+    if (is_leaf(storage)) return "persistent";
+    if (storage.stacked) return "step";
+    const bool once = passes_.micro_batches == 1 || (use.in_one_phase() && use.in(Phase::kUpdate));
+    if (storage.output) return once && !passes_.is_evaluation ? "step" : "micro_batch";
+    const bool crosses = use.in(Phase::kForward) && use.in(Phase::kBackward);
+    const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
+    if (use.tasks.size() == 1) return "task";
+    if (!outside && (crosses || use.transferred)) return "slot";
+    SGTC_CHECK(once || use.in_one_phase(),
+               "value \"" + storage.name +
+                   "\" of one micro-batch is used where only sums over micro-batches exist");
+    return "step";
+  }
+
+  Lifetime lifetime_of(const Storage& storage, const Use& use) {
+    Lifetime lifetime = {true, scope_of(storage, use), use.first, use.last};
+    const bool lasting = passes_.micro_batches > 1 && (storage.stacked || storage.output);
+    if (lasting || (lifetime.scope == "slot" && passes_.slots > 1)) {
+      lifetime.first = part_at(use.first).first;
+      if (!use.in(Phase::kUpdate)) lifetime.last = part_at(use.last).last;
+    }
+    // A reduction writes its result while the backward phase goes on.
+    if (use.collected && use.in_one_phase() && use.in(Phase::kUpdate)) {
+      lifetime.first = std::min(lifetime.first, parts_[1].first);
+    }
+    if (use.transferred) {
+      lifetime.first = 0;
+      lifetime.last = std::max(lifetime.last, static_cast<int64_t>(step_.calls.size()) - 1);
+    }
+    if (storage.output) lifetime.last = static_cast<int64_t>(step_.calls.size());
+    return lifetime;
+  }
+
+  const StepCalls& step_;
+  const PassInfo& passes_;
+  std::vector<Use> uses_;
+  std::array<Part, 3> parts_;
+};
 
 }  // namespace
 
-std::vector<Lifetime> find_lifetimes(const StepCalls& step, int64_t micro_batches,
-                                     bool is_evaluation) {
-  const std::vector<Use> uses = find_uses(step);
-  const std::array<Part, 3> parts = find_parts(step);
-  std::vector<Lifetime> lifetimes(step.storages.size());
-  for (size_t s = 0; s < step.storages.size(); ++s) {
-    const Storage& storage = step.storages[s];
-    if (uses[s].last < 0) continue;
-    Lifetime& lifetime = lifetimes[s];
-    lifetime = {true, scope_of(storage, uses[s], micro_batches, is_evaluation), uses[s].first,
-                uses[s].last};
-    if (micro_batches > 1 && (storage.stacked || storage.output)) {
-      const auto part_at = [&](int64_t position) {
-        return parts[static_cast<size_t>(part_of(step.calls[static_cast<size_t>(position)].phase))];
-      };
-      const bool ends_in_update = uses[s].in(Phase::kUpdate);
-      lifetime.first = part_at(uses[s].first).first;
-      if (!ends_in_update) lifetime.last = part_at(uses[s].last).last;
-    }
-    if (storage.output) lifetime.last = static_cast<int64_t>(step.calls.size());
-  }
-  return lifetimes;
+std::vector<Lifetime> find_lifetimes(const StepCalls& step, const std::vector<StepTask>& tasks,
+                                     const PassInfo& passes) {
+  return LifetimeFinder(step, tasks, passes).run();
 }
 
 }  // namespace sgtc

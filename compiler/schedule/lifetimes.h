@@ -1,16 +1,22 @@
-// When each storage of a step holds something that is still needed.
+// When each storage of a step holds something that is still needed, on one position.
 //
-// Positions are the numbers of the calls in one micro-batch's order (prologue, forward, backward,
-// update). On one stage a step is that order with forward and backward repeated, one micro-batch
-// after the other, so what lives within one micro-batch lives at the same positions in each of
-// them. What outlives a micro-batch (stacked rows, results) is live in all of the repeated part
-// that it touches.
+// Times are the numbers of the calls in one micro-batch's order (prologue, forward, backward,
+// update). With one slot a step is that order with forward and backward repeated, one micro-batch
+// after the other, so what lives within one micro-batch lives at the same times in each of them.
+// With several slots the forward and backward passes of different micro-batches mix: what a
+// micro-batch keeps from its forward to its backward pass is then live in all of the repeated part,
+// and only what lives within one pass shares bytes with others.
+//
+// Communication runs beside the kernels. What transfers of forward and backward touch has bytes of
+// its own for the whole step; what the update phase communicates is ordered with the kernels by the
+// rounds; gradients that are reduced early live until the update anyway.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "schedule/step_tasks.h"
 #include "schedule/storage.h"
 
 namespace sgtc {
@@ -18,14 +24,21 @@ namespace sgtc {
 struct Lifetime {
   bool used = false;
   std::string scope;  // as in plan::Buffer
-  int64_t first = 0;  // positions, both included
+  int64_t first = 0;  // times, both included
   int64_t last = 0;
 };
 
-/// The lifetime of each storage. Results that are read after the step live until position
-/// `calls.size()`. `is_evaluation`: every micro-batch keeps its outputs. Throws InternalError when
-/// a value crosses from one micro-batch's phase to a phase of all of them.
-std::vector<Lifetime> find_lifetimes(const StepCalls& step, int64_t micro_batches,
-                                     bool is_evaluation);
+/// How a position works on micro-batches.
+struct PassInfo {
+  int64_t micro_batches = 1;
+  int64_t slots = 1;
+  bool is_evaluation = false;  // every micro-batch keeps its outputs
+};
+
+/// The lifetime of each storage. Results that are read after the step live until time
+/// `calls.size()`. Throws InternalError when a value crosses from one micro-batch's phase to a
+/// phase of all of them.
+std::vector<Lifetime> find_lifetimes(const StepCalls& step, const std::vector<StepTask>& tasks,
+                                     const PassInfo& passes);
 
 }  // namespace sgtc

@@ -34,7 +34,10 @@ bool writes(AccessMode mode) { return mode != AccessMode::kRead; }
 
 class Assigner {
  public:
-  explicit Assigner(const KernelizedGraph& input) : input_(input), graph_(*input.graph) {}
+  explicit Assigner(const PositionInput& input)
+      : input_(input), program_(*input.program), graph_(*input.program->graph) {
+    find_made_here();
+  }
 
   StepCalls run() {
     create_storages();
@@ -47,6 +50,22 @@ class Assigner {
   }
 
  private:
+  bool runs_here(size_t group) const { return input_.placement->runs(group, input_.position); }
+
+  void find_made_here() {
+    made_here_.assign(graph_.nodes.size(), false);
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      if (!runs_here(g)) continue;
+      for (const NodeId node : program_.groups[g].nodes)
+        made_here_[static_cast<size_t>(node)] = true;
+    }
+  }
+
+  bool is_made_here(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer != kNone && made_here_[static_cast<size_t>(producer)];
+  }
+
   StorageId root(StorageId id) const {
     while (parent_[static_cast<size_t>(id)] != id) id = parent_[static_cast<size_t>(id)];
     return id;
@@ -87,11 +106,15 @@ class Assigner {
     return Storage::Kind::kResult;
   }
 
-  // Storage v is that of value v; others follow.
+  // Storage v is that of value v; others follow. A state that only another position holds arrives
+  // like any value.
   void create_storages() {
-    for (const Value& value : graph_.values) {
-      add_storage(
-          {kind_of(value.kind), value.name, value.type, bytes_of(value.type), false, false});
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const Value& value = graph_.value(id);
+      const bool borrowed =
+          value.kind == ValueKind::kState && !input_.placement->holds(id, input_.position);
+      const Storage::Kind kind = borrowed ? Storage::Kind::kResult : kind_of(value.kind);
+      add_storage({kind, value.name, value.type, bytes_of(value.type), false, false});
     }
     for (const Node& node : graph_.nodes) {
       if (node.op == Op::kStackMicroBatches) storage(node.results[0]).stacked = true;
@@ -102,34 +125,127 @@ class Assigner {
 
   void join_views() {
     for (const Node& node : graph_.nodes) {
-      if (node.op == Op::kAccumulate) join(node.results[0], node.operands[0]);
+      if (node.op != Op::kAccumulate || !is_made_here(node.results[0])) continue;
+      join(node.results[0], node.operands[0]);
     }
-    for (const Group& group : input_.groups) {
-      if (group.kind != Group::Kind::kView) continue;
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      const Group& group = program_.groups[g];
+      if (group.kind != Group::Kind::kView || !runs_here(g)) continue;
       for (const NodeId id : group.nodes) {
         const Node& node = graph_.node(id);
         join(node.results[0], node.operands[0]);
       }
     }
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      if (program_.groups[g].kind == Group::Kind::kCollective && runs_here(g)) join_collective(g);
+    }
+  }
+
+  // In place where the operand is memory of this program alone that nobody else reads.
+  void join_collective(size_t g) {
+    const Node& node = graph_.node(program_.groups[g].nodes.front());
+    const ValueId operand = node.operands[0];
+    const Storage& held = storage(operand);
+    const Node* producer = graph_.producer(operand);
+    const bool accumulated = producer != nullptr && producer->op == Op::kAccumulate;
+    const bool own =
+        held.kind == Storage::Kind::kResult || (held.kind == Storage::Kind::kState && accumulated);
+    const bool output = held.output && !storage(node.results[0]).output;
+    if (own && !output && readers(root(operand)) == 1) join(node.results[0], operand);
+  }
+
+  // Groups here, views aside, and transfers that read the storage before the update computes
+  // anything.
+  int64_t readers(StorageId id) const {
+    int64_t count = 0;
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      const Group& group = program_.groups[g];
+      const bool late = group.phase == Phase::kUpdate && group.kind != Group::Kind::kCollective;
+      if (!runs_here(g) || group.kind == Group::Kind::kView || late) continue;
+      const auto reads = [&](ValueId input) {
+        return root(input) == id && graph_.value(input).kind != ValueKind::kState;
+      };
+      count += std::any_of(group.inputs.begin(), group.inputs.end(), reads) ? 1 : 0;
+    }
+    const std::vector<Transfer>& transfers = input_.exchange->transfers;
+    return count + std::count_if(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
+             return transfer.from == input_.position && transfer.phase != Phase::kUpdate &&
+                    root(transfer.value) == id;
+           });
   }
 
   // Phase by phase; within a phase in the order of the groups.
   void create_calls() {
-    for (const Phase phase :
-         {Phase::kPrologue, Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
-      for (size_t i = 0; i < input_.groups.size(); ++i) {
-        const bool has_code = input_.groups[i].kind != Group::Kind::kView;
-        if (has_code && input_.groups[i].phase == phase) create_call(i);
-      }
+    create_kernels(Phase::kPrologue, 0);
+    create_collectives(Phase::kPrologue);
+    for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+      create_transfers(phase, 0, StepCall::Kind::kReceive);
+      create_kernels(phase, 0);
+      create_transfers(phase, 0, StepCall::Kind::kSend);
+    }
+    create_collectives(Phase::kUpdate);
+    for (int64_t round = 0; round < input_.exchange->round_count; ++round) {
+      create_transfers(Phase::kUpdate, round, StepCall::Kind::kSend);
+      create_transfers(Phase::kUpdate, round, StepCall::Kind::kReceive);
+      create_kernels(Phase::kUpdate, round);
     }
   }
 
-  void create_call(size_t i) {
-    StepCall call{input_.groups[i].phase, &input_.kernels[i], &input_.groups[i], {}};
-    for (const KernelArgument& argument : call.kernel->arguments) {
-      call.arguments.push_back(storage_of(argument, *call.kernel));
+  void create_kernels(Phase phase, int64_t round) {
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      const Group& group = program_.groups[g];
+      if (!has_code(group) || !runs_here(g) || group.phase != phase) continue;
+      if (input_.exchange->rounds[g] == round) create_kernel(g, round);
+    }
+  }
+
+  void create_kernel(size_t g, int64_t round) {
+    const KernelSpec& kernel = program_.kernels[g];
+    StepCall call;
+    call.phase = program_.groups[g].phase;
+    call.round = round;
+    call.kernel = &kernel;
+    call.group = &program_.groups[g];
+    for (const KernelArgument& argument : kernel.arguments) {
+      call.arguments.push_back(storage_of(argument, kernel));
     }
     step_.calls.push_back(std::move(call));
+  }
+
+  void create_collectives(Phase phase) {
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      const Group& group = program_.groups[g];
+      if (group.kind != Group::Kind::kCollective || group.phase != phase || !runs_here(g)) continue;
+      const Node& node = graph_.node(group.nodes.front());
+      StepCall call;
+      call.kind =
+          node.op == Op::kAllReduce ? StepCall::Kind::kAllReduce : StepCall::Kind::kAllGather;
+      call.phase = phase;
+      call.group = &group;
+      call.arguments = {node.operands[0], node.results[0]};
+      step_.calls.push_back(std::move(call));
+    }
+  }
+
+  // One call per peer and element type.
+  void create_transfers(Phase phase, int64_t round, StepCall::Kind kind) {
+    const bool sends = kind == StepCall::Kind::kSend;
+    std::map<std::pair<int64_t, DType>, std::vector<StorageId>> messages;
+    for (const Transfer& transfer : input_.exchange->transfers) {
+      const int64_t self = sends ? transfer.from : transfer.to;
+      if (self != input_.position || transfer.phase != phase || transfer.round != round) continue;
+      const int64_t peer = sends ? transfer.to : transfer.from;
+      messages[{peer, graph_.dtype(transfer.value)}].push_back(transfer.value);
+    }
+    for (auto& [key, values] : messages) {
+      StepCall call;
+      call.kind = kind;
+      call.phase = phase;
+      call.round = round;
+      call.peer = key.first;
+      call.arguments = std::move(values);
+      step_.calls.push_back(std::move(call));
+    }
   }
 
   StorageId storage_of(const KernelArgument& argument, const KernelSpec& kernel) {
@@ -165,7 +281,7 @@ class Assigner {
       const StepCall& call = step_.calls[c];
       for (size_t a = 0; a < call.arguments.size(); ++a) {
         Uses& use = uses[static_cast<size_t>(root(call.arguments[a]))];
-        const AccessMode mode = call.kernel->arguments[a].mode;
+        const AccessMode mode = access_of(call, a);
         if (mode != AccessMode::kWrite) use.reads.push_back(c);
         if (writes(mode)) use.writes.push_back(c);
       }
@@ -178,6 +294,7 @@ class Assigner {
   bool may_share(const StepCall& call, StorageId result, StorageId operand) const {
     int operand_uses = 0;
     bool allowed = false;
+    if (call.kernel == nullptr) return false;
     for (size_t a = 0; a < call.arguments.size(); ++a) {
       const StorageId id = root(call.arguments[a]);
       if (id == operand) ++operand_uses;
@@ -213,6 +330,7 @@ class Assigner {
 
   void bind_updates() {
     for (const Update& update : graph_.updates) {
+      if (!input_.placement->holds(update.state, input_.position)) continue;
       const StorageId state = root(update.state);
       const StorageId value = root(update.value);
       if (state == value) continue;
@@ -240,6 +358,7 @@ class Assigner {
   // An output that is a state shows the contents that the step began with.
   void save_updated_outputs() {
     for (const Update& update : graph_.updates) {
+      if (!input_.placement->holds(update.state, input_.position)) continue;
       const StorageId state = root(update.state);
       if (!storage(state).output || root(update.value) == state) continue;
       for (const Output& output : graph_.outputs) {
@@ -263,13 +382,19 @@ class Assigner {
 
   void append_copy(StorageId from, StorageId to) {
     step_.copies.push_back(copy_kernel(storage(to).type));
-    step_.calls.push_back({Phase::kUpdate, &step_.copies.back(), nullptr, {from, to}});
+    StepCall call;
+    call.phase = Phase::kUpdate;
+    call.round = input_.exchange->round_count - 1;
+    call.kernel = &step_.copies.back();
+    call.arguments = {from, to};
+    step_.calls.push_back(std::move(call));
   }
 
   // Lets results overwrite operands that die in the same call.
   void put_results_in_place() {
     std::vector<Uses> uses = collect_uses();
     for (size_t c = 0; c < step_.calls.size(); ++c) {
+      if (step_.calls[c].kernel == nullptr) continue;
       for (size_t a = 0; a < step_.calls[c].arguments.size(); ++a) put_in_place(c, a, uses);
     }
   }
@@ -314,8 +439,10 @@ class Assigner {
     return std::move(step_);
   }
 
-  const KernelizedGraph& input_;
+  const PositionInput& input_;
+  const KernelizedGraph& program_;
   const Graph& graph_;
+  std::vector<bool> made_here_;  // per node
   StepCalls step_;
   std::vector<StorageId> parent_;
   StorageId status_ = kNone;
@@ -325,6 +452,21 @@ class Assigner {
 
 }  // namespace
 
-StepCalls assign_storage(const KernelizedGraph& input) { return Assigner(input).run(); }
+AccessMode access_of(const StepCall& call, size_t index) {
+  switch (call.kind) {
+    case StepCall::Kind::kKernel:
+      return call.kernel->arguments[index].mode;
+    case StepCall::Kind::kSend:
+      return AccessMode::kRead;
+    case StepCall::Kind::kReceive:
+      return AccessMode::kWrite;
+    case StepCall::Kind::kAllReduce:
+    case StepCall::Kind::kAllGather:
+      break;
+  }
+  return index == 0 ? AccessMode::kRead : AccessMode::kWrite;
+}
+
+StepCalls assign_storage(const PositionInput& input) { return Assigner(input).run(); }
 
 }  // namespace sgtc

@@ -1,4 +1,4 @@
-// Which values of a step share one buffer.
+// Which values of a step share one buffer on one pipeline position.
 //
 // A *storage* is a set of values that live in the same bytes: a value and its reshaped views, an
 // accumulator and its sum, a state and the new value that is computed in its place, a dead operand
@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "passes/kernelized_graph.h"
+#include "partition/placement.h"
+#include "schedule/transfers.h"
 
 namespace sgtc {
 
@@ -32,13 +33,22 @@ struct Storage {
   bool output = false;   // read after the step, or at the end of each micro-batch
 };
 
-/// One kernel call: a storage per argument of the kernel.
+/// One kernel call or communication.
 struct StepCall {
+  enum class Kind : uint8_t { kKernel, kSend, kReceive, kAllReduce, kAllGather };
+  Kind kind = Kind::kKernel;
   Phase phase = Phase::kForward;
-  const KernelSpec* kernel = nullptr;
-  const Group* group = nullptr;  // null for a copy
+  int64_t round = 0;                   // of the update phase
+  const KernelSpec* kernel = nullptr;  // kKernel
+  const Group* group = nullptr;        // null for a copy and for transfers
+  int64_t peer = -1;                   // kSend, kReceive: the other position
+  /// One per argument of the kernel; what is sent or received; operand and result of a collective,
+  /// which may be one storage.
   std::vector<StorageId> arguments;
 };
+
+/// How `call` uses its argument number `index`.
+AccessMode access_of(const StepCall& call, size_t index);
 
 /// The calls of one step and the storages that they use.
 struct StepCalls {
@@ -48,8 +58,19 @@ struct StepCalls {
   std::deque<KernelSpec> copies;  // kernels made here; calls point into it
 };
 
-/// Orders the kernels of `input` by phase and assigns storages. A state whose new value cannot be
-/// computed in place gets a copy at the end of the update.
-StepCalls assign_storage(const KernelizedGraph& input);
+/// What one position runs.
+struct PositionInput {
+  const KernelizedGraph* program = nullptr;
+  const Placement* placement = nullptr;
+  const Exchange* exchange = nullptr;
+  int64_t position = 0;
+};
+
+/// Orders the kernels of one position by phase and assigns storages. Transfers of the forward and
+/// backward phases stand at the two ends of their phase, collectives at the end of the prologue and
+/// at the start of the update, transfers of the update at the start of their round. A state whose
+/// new value cannot be computed in place gets a copy at the end of the update; a collective works
+/// in place unless somebody else reads its operand.
+StepCalls assign_storage(const PositionInput& input);
 
 }  // namespace sgtc

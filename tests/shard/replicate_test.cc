@@ -65,8 +65,7 @@ TEST_CASE("replicas sum denominators, each use of a gradient and the loss") {
   CHECK(replicated.gradients[0].uses.size() == 2);
   for (const ValueId use : replicated.gradients[0].uses) {
     CHECK(replicated.graph.producer(use)->op == Op::kAllReduce);
-    CHECK(replicated.graph.producer(use)->sources ==
-          std::vector<std::string>{"gradient of w"});
+    CHECK(replicated.graph.producer(use)->sources == std::vector<std::string>{"gradient of w"});
   }
   CHECK(count(replicated.graph, Op::kAllReduce) == 4);
   CHECK(replicated.graph.value(replicated.graph.outputs[0].value).name == "loss.all");

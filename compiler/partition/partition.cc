@@ -1,0 +1,146 @@
+// Choosing the cuts. The stages of a chain are intervals, so the best cuts of the first j links
+// into k stages extend the best cuts of some first i links into k-1 stages: an exact dynamic
+// programme in O(stages * links²), a fraction of a second for the deepest models. Balance counts
+// first, since the slowest stage sets the pace of all; bytes decide between equals. Left out:
+// memory (search/ weighs it) and orders of the forward groups other than their own.
+#include "partition/partition.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "partition/chain.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+struct Score {
+  double slowest = 0;
+  int64_t bytes = 0;  // over all cuts
+  bool operator<(const Score& other) const {
+    return std::tie(slowest, bytes) < std::tie(other.slowest, other.bytes);
+  }
+};
+
+class Cutter {
+ public:
+  Cutter(const Chain& chain, const LinkModel& model) : chain_(chain), model_(model), sums_{0} {
+    for (const double seconds : chain.seconds) sums_.push_back(sums_.back() + seconds);
+  }
+
+  double crossing(size_t cut) const {
+    const int64_t bytes = chain_.bytes[cut];
+    if (bytes == 0) return 0;
+    return model_.seconds_per_message + static_cast<double>(bytes) / model_.bytes_per_second;
+  }
+
+  double stage(size_t begin, size_t end) const {
+    return sums_[end] - sums_[begin] + crossing(begin) + crossing(end);
+  }
+
+  // The links that begin each stage.
+  std::vector<size_t> run(size_t stages) const {
+    const size_t links = chain_.links.size();
+    std::vector<std::vector<Score>> best(stages + 1, std::vector<Score>(links + 1));
+    std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(links + 1, 0));
+    for (size_t end = 1; end <= links; ++end) best[1][end] = {stage(0, end), 0};
+    for (size_t k = 2; k <= stages; ++k) {
+      for (size_t end = k; end <= links; ++end) {
+        for (size_t begin = k - 1; begin < end; ++begin) {
+          const Score& before = best[k - 1][begin];
+          const Score score = {std::max(before.slowest, stage(begin, end)),
+                               before.bytes + chain_.bytes[begin]};
+          if (begin > k - 1 && !(score < best[k][end])) continue;
+          best[k][end] = score;
+          from[k][end] = begin;
+        }
+      }
+    }
+    std::vector<size_t> begins(stages, 0);
+    size_t end = links;
+    for (size_t k = stages; k > 1; --k) end = begins[k - 1] = from[k][end];
+    return begins;
+  }
+
+ private:
+  const Chain& chain_;
+  const LinkModel& model_;
+  std::vector<double> sums_;  // seconds of the links before each
+};
+
+int64_t stage_of(const std::vector<size_t>& begins, int32_t link) {
+  const auto next = std::upper_bound(begins.begin(), begins.end(), static_cast<size_t>(link));
+  return next - begins.begin() - 1;
+}
+
+// A floating group runs wherever its results are read; those nobody reads, with the loss.
+void place_floating(const KernelizedGraph& program, const Chain& chain, Placement& placement) {
+  std::vector<Positions> readers(program.graph->values.size());
+  for (size_t g = program.groups.size(); g-- > 0;) {
+    const Group& group = program.groups[g];
+    if (chain.floating[g]) {
+      for (const ValueId output : group.outputs) {
+        unite(placement.groups[g], readers[static_cast<size_t>(output)]);
+      }
+      if (placement.groups[g].empty()) placement.groups[g] = {placement.stages - 1};
+    }
+    for (const ValueId input : group.inputs) {
+      unite(readers[static_cast<size_t>(input)], placement.groups[g]);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> fusion_parts(const Graph& graph) {
+  const auto scalar = [&](ValueId value) { return element_count(graph.shape(value)) == 1; };
+  std::vector<int64_t> parts;
+  for (const Node& node : graph.nodes) {
+    const bool apart = node.phase == Phase::kUpdate &&
+                       std::all_of(node.operands.begin(), node.operands.end(), scalar) &&
+                       std::all_of(node.results.begin(), node.results.end(), scalar);
+    parts.push_back(apart ? 1 : 0);
+  }
+  return parts;
+}
+
+Placement partition(const KernelizedGraph& program, int64_t stages, const LinkModel& link) {
+  if (stages == 1) return place_on_one(program);
+  const Chain chain = find_chain(program);
+  const auto links = static_cast<int64_t>(chain.links.size());
+  if (links < stages) {
+    throw Error("--mesh: " + std::to_string(stages) + " pipeline stages, but the model has only " +
+                std::to_string(links) + " groups of forward nodes to place; use at most " +
+                std::to_string(links) + " stages");
+  }
+  const std::vector<size_t> begins = Cutter(chain, link).run(static_cast<size_t>(stages));
+  Placement placement;
+  placement.stages = stages;
+  placement.groups.resize(program.groups.size());
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    if (chain.link_of[g] != kNone) placement.groups[g] = {stage_of(begins, chain.link_of[g])};
+  }
+  place_floating(program, chain, placement);
+  place_update(program, placement);
+  return placement;
+}
+
+double slowest_stage(const KernelizedGraph& program, const Placement& placement,
+                     const LinkModel& link) {
+  const Chain chain = find_chain(program);
+  const Cutter cutter(chain, link);
+  double slowest = 0;
+  size_t begin = 0;
+  for (size_t end = 1; end <= chain.links.size(); ++end) {
+    const bool last = end == chain.links.size();
+    if (!last && placement.groups[chain.links[end]] == placement.groups[chain.links[begin]])
+      continue;
+    slowest = std::max(slowest, cutter.stage(begin, end));
+    begin = end;
+  }
+  return slowest;
+}
+
+}  // namespace sgtc
