@@ -15,8 +15,8 @@ BuiltPlan placed(const std::string& train, const std::string& evaluate, bool fus
   const Graph graph = parse_graph(train);
   const Graph forward = parse_graph(evaluate);
   PlanInput input;
-  input.train = kernelize(graph, fused);
-  input.evaluate = kernelize(forward, fused);
+  input.train = program_of(graph, fused);
+  input.evaluate = program_of(forward, fused);
   WeightsBlob weights;
   BuiltPlan built = build_plan(input, weights);
   assign_offsets(built.plan, built.uses);
@@ -62,10 +62,10 @@ TEST_CASE("the region is within five percent of what is live") {
   const BuiltPlan built = placed(perceptron(40, 2), forward_chain(40), true);
   std::vector<Interval> intervals;
   int64_t always = 0;
-  for (size_t b = 0; b < built.uses.size(); ++b) {
+  for (size_t b = 0; b < built.uses[0].size(); ++b) {
     const plan::Buffer& buffer = built.plan.positions[0].buffers[b];
     const int64_t bytes = (buffer.count - 1) * buffer.stride + buffer.bytes;
-    const BufferUse& use = built.uses[b];
+    const BufferUse& use = built.uses[0][b];
     if (use.schedule.empty()) always += (bytes + 63) / 64 * 64;
     if (use.schedule == "train") intervals.push_back({bytes, use.first, use.last});
   }
@@ -78,7 +78,7 @@ TEST_CASE("an evaluation needs no memory beyond that of a step") {
   const plan::Plan train = [] {
     const Graph graph = parse_graph(perceptron(4, 1));
     PlanInput input;
-    input.train = kernelize(graph, true);
+    input.train = program_of(graph, true);
     WeightsBlob weights;
     BuiltPlan alone = build_plan(input, weights);
     assign_offsets(alone.plan, alone.uses);

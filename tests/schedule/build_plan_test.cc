@@ -278,7 +278,7 @@ state moment %d: f32[2] = zero
 output "y" %y
 )");
   PlanInput input;
-  input.train = kernelize(graph, true);
+  input.train = program_of(graph, true);
   WeightsBlob weights;
   const BuiltPlan built = build_plan(input, weights);
   CHECK(state(built.plan, "a").data_offset == 0);
@@ -331,8 +331,8 @@ feed %x: f32[4,8]
 output "loss.numerator.0" %n
 )");
   PlanInput input;
-  input.train = kernelize(graph, true);
-  input.evaluate = kernelize(forward, true);
+  input.train = program_of(graph, true);
+  input.evaluate = program_of(forward, true);
   input.loss_terms = {{2.0, "loss.numerator.0", "", 4}};
   WeightsBlob weights;
   plan::Plan plan = build_plan(input, weights).plan;
@@ -394,7 +394,7 @@ TEST_CASE("the model fingerprint depends on model, states and optimizer") {
   const auto fingerprint = [](const std::string& text, const std::string& optimizer) {
     const Graph graph = parse_graph(text);
     PlanInput input;
-    input.train = kernelize(graph, true);
+    input.train = program_of(graph, true);
     input.optimizer = optimizer;
     WeightsBlob weights;
     return build_plan(input, weights).plan.model_fingerprint;

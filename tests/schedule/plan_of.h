@@ -41,10 +41,18 @@ inline KernelizedGraph kernelize(const Graph& graph, bool fused, int64_t first_c
   result.graph = &graph;
   result.groups = fused ? fuse(graph) : one_group_per_node(graph);
   for (const Group& group : result.groups) {
-    result.kernels.push_back(
-        group.kind == Group::Kind::kView ? KernelSpec{} : form_kernel(graph, group, first_checked));
+    result.kernels.push_back(has_code(group) ? form_kernel(graph, group, first_checked)
+                                             : KernelSpec{});
   }
   return result;
+}
+
+/// A program with all groups on one position.
+inline PlacedProgram program_of(const Graph& graph, bool fused, int64_t first_checked = 0) {
+  PlacedProgram program;
+  program.kernels = kernelize(graph, fused, first_checked);
+  program.placement = place_on_one(program.kernels);
+  return program;
 }
 
 inline std::string fault_texts(const plan::Plan& plan) {
@@ -55,17 +63,18 @@ inline std::string fault_texts(const plan::Plan& plan) {
 
 /// Gives every buffer bytes of its own, so that the checker sees the order alone.
 inline void place_apart(plan::Plan& plan) {
-  plan::Position& position = plan.positions[0];
-  for (plan::Buffer& buffer : position.buffers) {
-    buffer.offset = position.arena_bytes;
-    position.arena_bytes += (buffer.count - 1) * buffer.stride + (buffer.bytes + 63) / 64 * 64;
+  for (plan::Position& position : plan.positions) {
+    for (plan::Buffer& buffer : position.buffers) {
+      buffer.offset = position.arena_bytes;
+      position.arena_bytes += (buffer.count - 1) * buffer.stride + (buffer.bytes + 63) / 64 * 64;
+    }
   }
 }
 
 inline plan::Plan plan_of(const std::string& train, bool fused = false) {
   const Graph graph = parse_graph(train);
   PlanInput input;
-  input.train = kernelize(graph, fused);
+  input.train = program_of(graph, fused);
   WeightsBlob weights;
   plan::Plan plan = build_plan(input, weights).plan;
   place_apart(plan);
@@ -76,8 +85,8 @@ inline plan::Plan plan_of(const std::string& train, const std::string& evaluate,
   const Graph graph = parse_graph(train);
   const Graph forward = parse_graph(evaluate);
   PlanInput input;
-  input.train = kernelize(graph, fused);
-  input.evaluate = kernelize(forward, fused, static_cast<int64_t>(checked_nodes(graph).size()));
+  input.train = program_of(graph, fused);
+  input.evaluate = program_of(forward, fused, static_cast<int64_t>(checked_nodes(graph).size()));
   WeightsBlob weights;
   plan::Plan plan = build_plan(input, weights).plan;
   place_apart(plan);

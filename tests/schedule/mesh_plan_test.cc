@@ -1,0 +1,257 @@
+// Plans of pipelines and replicas, checked by verify_plan.
+#include <map>
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_nodes.h"
+#include "passes/expand_compositions.h"
+#include "passes/fold_constants.h"
+#include "passes/separate_loss.h"
+#include "passes/simplify.h"
+#include "passes/split_reductions.h"
+#include "plan_of.h"
+#include "shard/replicate.h"
+#include "support/catch.h"
+#include "support/diagnostics.h"
+
+using namespace sgtc;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Layers with a skip connection over all of them, an embedding that is tied to the head, and a
+// loss that counts labels: everything that crosses stages.
+std::string tied_model(int layers, int64_t micro_batches, int64_t replicas) {
+  std::string text = "graph \"tied\" rows 4 micro_batches " + std::to_string(micro_batches) +
+                     (replicas == 1 ? "" : " replicas " + std::to_string(replicas)) + "\n";
+  text +=
+      "feed %x: i64[4]\nfeed %labels: f32[4,16]\nfeed %weights: f32[4,1]\n"
+      "state parameter %wte: f32[16,32] = normal(0.0, 0.1, seed 1)\n";
+  for (int l = 0; l < layers; ++l) {
+    const std::string n = std::to_string(l);
+    text += "state parameter %w" + n + ": f32[32,32] = normal(0.0, 0.1, seed 2)\n";
+    text += "state parameter %b" + n + ": f32[32] = zero\n";
+  }
+  text += "%h = gather(%wte, %x) {axis=0} \"embedding\"\n";
+  std::string h = "h";
+  for (int l = 0; l < layers; ++l) {
+    const std::string n = std::to_string(l);
+    const std::string name = " \"layer." + n + "\"\n";
+    text += "%m" + n + " = matmul(%" + h + ", %w" + n + ")" + name;
+    text += "%a" + n + " = add(%m" + n + ", %b" + n + ")" + name;
+    text += "%t" + n + " = tanh(%a" + n + ")" + name;
+    h = "t" + n;
+  }
+  text += "%skip = add(%" + h + ", %h) \"skip\"\n";
+  text += "%logits = matmul(%skip, %wte) {transpose_b=1} \"head\"\n";
+  text += "%d = sub(%logits, %labels) \"loss\"\n%s = mul(%d, %d) \"loss\"\n";
+  text += "%ws = mul(%s, %weights) \"loss\"\n";
+  text += "%total = reduce_sum(%ws) {axes=[0,1]} \"loss\"\n";
+  text += "%count = reduce_sum(%weights) {axes=[0,1]} \"loss\"\n";
+  return text + "%loss = div(%total, %count) \"loss\"\noutput \"loss\" %loss\n";
+}
+
+Graph training_graph(const std::string& text) {
+  Diagnostics diagnostics;
+  const Graph forward = parse_graph(text);
+  const Graph separated = separate_loss(forward, forward.micro_batches, forward.replicas,
+                                        LossAverage::kExact, diagnostics);
+  OptimizerOptions options;
+  options.clip_norm = 1;
+  Graph graph = add_optimizer(replicate(differentiate(separated, diagnostics)), options);
+  graph = simplify(fold_constants(expand_compositions(simplify(fold_constants(graph)))));
+  return split_reductions(eliminate_dead_nodes(eliminate_common_subexpressions(graph)));
+}
+
+struct Settings {
+  int layers = 4;
+  Mesh mesh;
+  int64_t micro_batches = 1;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+};
+
+plan::Plan plan_on(const Settings& settings) {
+  const Graph graph =
+      training_graph(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp));
+  PlanInput input;
+  input.mesh = settings.mesh;
+  input.schedule = settings.schedule;
+  const bool cut = settings.mesh.pp > 1;
+  const auto parts = cut ? fusion_parts(graph) : std::vector<int64_t>{};
+  input.train.kernels.graph = &graph;
+  input.train.kernels.groups = fuse(graph, parts);
+  for (const Group& group : input.train.kernels.groups) {
+    input.train.kernels.kernels.push_back(has_code(group) ? form_kernel(graph, group)
+                                                          : KernelSpec{});
+  }
+  input.train.placement = partition(input.train.kernels, settings.mesh.pp);
+  WeightsBlob weights;
+  plan::Plan plan = build_plan(input, weights).plan;
+  place_apart(plan);
+  return plan;
+}
+
+// "F0 F1 B0 B1 U": what computes, in order; only the first task of a pass is shown.
+std::string passes_text(const plan::Plan& plan, size_t position) {
+  static const std::map<std::string, std::string> kLetters = {
+      {"prologue", "P"}, {"forward", "F"}, {"backward", "B"}, {"update", "U"}};
+  std::string text;
+  for (const plan::Entry& entry : plan.positions[position].schedules.at("train")) {
+    const auto letter = kLetters.find(entry.task);
+    if (letter == kLetters.end()) continue;
+    text += (text.empty() ? "" : " ") + letter->second + std::to_string(entry.micro_batch);
+  }
+  return text;
+}
+
+int64_t index_of(const plan::Position& position, const std::string& task, int64_t micro_batch) {
+  const std::vector<plan::Entry>& entries = position.schedules.at("train");
+  for (size_t e = 0; e < entries.size(); ++e) {
+    if (entries[e].task == task && entries[e].micro_batch == micro_batch) {
+      return static_cast<int64_t>(e);
+    }
+  }
+  return -1;
+}
+
+const plan::Task* task_of(const plan::Position& position, const std::string& name) {
+  for (const plan::Task& task : position.tasks) {
+    if (task.name == name) return &task;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("plans of every mesh, schedule and number of micro-batches are sound") {
+  for (const auto& [pp, dp] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {2, 1}, {4, 1}, {1, 2}, {1, 4}, {2, 2}, {3, 2}, {2, 4}, {6, 1}}) {
+    for (const int64_t micro_batches : {1, 2, 3, 7}) {
+      for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
+        INFO(pp << "x" << dp << ", " << micro_batches << " micro-batches");
+        const plan::Plan plan = plan_on({6, {pp, dp, 1}, micro_batches, schedule});
+        CHECK(fault_texts(plan) == "");
+        CHECK(plan.positions.size() == static_cast<size_t>(pp));
+      }
+    }
+  }
+}
+
+TEST_CASE("1F1B alternates as soon as it can, GPipe collects") {
+  const plan::Plan one = plan_on({4, {2, 1, 1}, 3, PipelineSchedule::k1F1B});
+  CHECK(passes_text(one, 0) == "F0 F1 B0 F2 B1 B2 U0");
+  CHECK(passes_text(one, 1) == "P0 P1 P2 F0 B0 F1 B1 F2 B2 U0");
+  const plan::Plan gpipe = plan_on({4, {2, 1, 1}, 3, PipelineSchedule::kGPipe});
+  CHECK(passes_text(gpipe, 0) == "F0 F1 F2 B0 B1 B2 U0");
+}
+
+TEST_CASE("fewer micro-batches than stages leave no pass out") {
+  const plan::Plan plan = plan_on({4, {4, 1, 1}, 2});
+  for (size_t p = 0; p < 3; ++p) CHECK_THAT(passes_text(plan, p), Contains("F0 F1 B0 B1 U0"));
+}
+
+TEST_CASE("the first bucket is reduced while the backward pass goes on") {
+  const plan::Plan plan = plan_on({12, {1, 2, 1}, 2});
+  const plan::Position& position = plan.positions[0];
+  const int64_t first = index_of(position, "reduce_bucket_0", 0);
+  REQUIRE(first >= 0);
+  int64_t last_backward = -1;
+  const std::vector<plan::Entry>& entries = position.schedules.at("train");
+  for (size_t e = 0; e < entries.size(); ++e) {
+    if (entries[e].task.rfind("backward", 0) == 0) last_backward = static_cast<int64_t>(e);
+  }
+  CHECK(first < last_backward);
+  CHECK(entries[static_cast<size_t>(first)].stream != 0);
+  CHECK(entries[static_cast<size_t>(last_backward)].waits.empty());
+}
+
+TEST_CASE("denominators are reduced before the first forward pass reads them") {
+  const plan::Plan plan = plan_on({2, {1, 2, 1}, 2});
+  const plan::Position& position = plan.positions[0];
+  const int64_t reduce = index_of(position, "reduce_prologue", 0);
+  const int64_t forward = index_of(position, "forward", 0);
+  REQUIRE(reduce > index_of(position, "prologue", 1));
+  REQUIRE(forward > reduce);
+  CHECK(position.schedules.at("train")[static_cast<size_t>(forward)].waits ==
+        std::vector<int64_t>{reduce});
+}
+
+TEST_CASE("a skip connection crosses stages once, straight to its reader") {
+  const plan::Plan plan = plan_on({6, {3, 1, 1}, 2});
+  int64_t to_last = 0;
+  for (const plan::Task& task : plan.positions[0].tasks) {
+    if (task.kind == "send" && task.communicator == "pp.forward" && task.peer == 2) {
+      to_last += static_cast<int64_t>(task.inputs.size());
+    }
+  }
+  CHECK(to_last == 1);
+}
+
+TEST_CASE("a tied parameter is held and updated at both ends") {
+  const plan::Plan plan = plan_on({6, {3, 1, 1}, 2});
+  std::vector<int64_t> holders;
+  for (const plan::State& state : plan.states) {
+    if (state.name == "wte") holders.push_back(state.position);
+  }
+  CHECK(holders == std::vector<int64_t>{0, 2});
+  // Each end sends its use of the gradient to the other.
+  for (const auto& [position, peer] : std::vector<std::pair<size_t, int64_t>>{{0, 2}, {2, 0}}) {
+    int64_t bytes = 0;
+    for (const plan::Task& task : plan.positions[position].tasks) {
+      if (task.kind != "send" || task.communicator != "pp.update" || task.peer != peer) continue;
+      for (const plan::Argument& input : task.inputs) {
+        for (const plan::Buffer& buffer : plan.positions[position].buffers) {
+          if (buffer.name == input.buffer) bytes = std::max(bytes, buffer.bytes);
+        }
+      }
+    }
+    CHECK(bytes == 16 * 32 * 4);
+  }
+}
+
+TEST_CASE("loss, norm and finiteness are known on every position") {
+  const plan::Plan plan = plan_on({4, {4, 2, 1}, 2});
+  std::map<std::string, int64_t> found;
+  for (const plan::Result& result : plan.results) ++found[result.name];
+  CHECK(found == std::map<std::string, int64_t>{{"finite", 4}, {"grad_norm", 4}, {"loss", 4}});
+}
+
+TEST_CASE("feeds are where they are read") {
+  const plan::Plan plan = plan_on({4, {2, 1, 1}, 2});
+  std::map<std::string, std::vector<int64_t>> positions;
+  for (const plan::Feed& feed : plan.feeds) positions[feed.name].push_back(feed.position);
+  CHECK(positions["x"].front() == 0);
+  CHECK(positions["labels"] == std::vector<int64_t>{1});
+  CHECK(positions["weights"] == std::vector<int64_t>{1});
+}
+
+TEST_CASE("an early stage keeps as many micro-batches as are under way") {
+  const plan::Plan plan = plan_on({4, {4, 1, 1}, 8});
+  for (size_t p = 0; p < 4; ++p) {
+    int64_t slots = 0;
+    for (const plan::Buffer& buffer : plan.positions[p].buffers) {
+      if (buffer.scope == "slot") slots = std::max(slots, buffer.count);
+    }
+    CHECK(slots == static_cast<int64_t>(4 - p));
+  }
+}
+
+TEST_CASE("every mesh has the same model fingerprint") {
+  const std::string one = plan_on({4, {1, 1, 1}, 4}).model_fingerprint;
+  CHECK(plan_on({4, {2, 1, 1}, 4}).model_fingerprint == one);
+  CHECK(plan_on({4, {2, 2, 1}, 2}).model_fingerprint == one);
+}
+
+TEST_CASE("a bubble is predicted") {
+  CHECK(plan_on({4, {1, 1, 1}, 4}).prediction.bubble == 0);
+  const double few = plan_on({8, {4, 1, 1}, 4}).prediction.bubble;
+  const double many = plan_on({8, {4, 1, 1}, 32}).prediction.bubble;
+  CHECK(few > many);
+  CHECK(many > 0);
+}
+
+TEST_CASE("more stages than groups are refused") {
+  CHECK_THROWS_WITH(plan_on({1, {64, 1, 1}, 1}),
+                    Contains("64 pipeline stages, but the model has only"));
+}
