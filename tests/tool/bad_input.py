@@ -130,9 +130,9 @@ def test_usage_of_the_compiler(bench):
         expect_text(result, word)
         assert not bench.path("train").exists()
     assert bench.sgtc().returncode == 2
-    result = bench.sgtc(path, "--mesh", "2x4")
+    result = bench.sgtc(path, "--mesh", "tp=2")
     assert result.returncode == 1
-    expect_text(result, "--mesh")
+    expect_text(result, "--mesh", "tensor parallelism")
     expect_text(bench.refuse(regression(), "--mesh", "2y4"), "2y4")
     expect_text(bench.refuse(regression(), "--cpu", "z80"), "z80")
     expect_text(bench.refuse(regression(), "--train", "q*"), "--train q*")
