@@ -16,7 +16,7 @@ using namespace handshake;
 constexpr int64_t kConnectPatience = 2000;  // milliseconds
 constexpr int64_t kFirstPause = 5;          // between attempts; doubled each time
 constexpr int64_t kLongestPause = 200;
-constexpr int64_t kProblemPatience = 3000;   // with somebody at rank 0's address who is not rank 0
+constexpr int64_t kProblemPatience = 2500;   // with somebody at rank 0's address who is not rank 0
 constexpr int64_t kWelcomePatience = 10000;  // after the time in which all ranks must join
 constexpr int64_t kNever = -1;
 
@@ -51,10 +51,10 @@ class Guest {
       return false;
     }
     connection_ = Connection(std::move(socket), kMostBytes);
+    const int64_t begin = monotonic_milliseconds();
     problem_ = shake_hands();
-    if (!problem_) return true;
-    if (first_problem_ == kNever) first_problem_ = monotonic_milliseconds();
-    return false;
+    if (problem_ && first_problem_ == kNever) first_problem_ = begin;
+    return !problem_;
   }
 
   MaybeFailure shake_hands() {

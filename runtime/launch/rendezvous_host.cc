@@ -164,9 +164,10 @@ class Host {
   void note_failure(const Stranger& stranger, const char* problem) {
     const int64_t rank = stranger.hello.rank;
     if (rank <= 0 || rank >= size() || has_joined(rank)) return;
-    failed_[rank] = "a process at " + stranger.peer + " that calls itself rank " +
-                    std::to_string(rank) + " " + problem;
-    last_change_ = monotonic_milliseconds();
+    const std::string text = "a process at " + stranger.peer + " that calls itself rank " +
+                             std::to_string(rank) + " " + problem;
+    // It tries again a few times, which changes nothing.
+    if (failed_.emplace(rank, text).second) last_change_ = monotonic_milliseconds();
   }
 
   void introduce(Stranger& stranger, std::string_view body) {
