@@ -56,7 +56,7 @@ class Host {
       watch_members();
       const int64_t now = monotonic_milliseconds();
       if (!abort_) check_wrong_secrets(now);
-      if (!abort_ && now >= deadline) abort({kExitFailure, missing_ranks()});
+      if (!abort_ && now >= deadline) abort({kExitFailure, missing_ranks()}, 0);
       if (abort_ && (now >= abort_deadline_ || told_ + 1 == size())) end_aborted();
     }
     forget_secret(source_);
@@ -178,7 +178,7 @@ class Host {
       refuse_rank(stranger, guest);
       return;
     }
-    if (failure && !abort_) abort({kExitFailure, *failure});
+    if (failure && !abort_) abort({kExitFailure, *failure}, kGraceForLatecomers);
     if (abort_) {
       tell(stranger.connection);
       return;
@@ -205,9 +205,10 @@ class Host {
     if (connection.flush()) ++told_;
   }
 
-  void abort(const Abort& abort) {
+  // `grace` is the time for ranks that have not joined to come and hear of it.
+  void abort(const Abort& abort, int64_t grace) {
     abort_ = abort;
-    abort_deadline_ = monotonic_milliseconds() + kGraceForLatecomers;
+    abort_deadline_ = monotonic_milliseconds() + grace;
     for (Connection& connection : connections_) {
       if (connection.is_open()) tell(connection);
     }
@@ -225,7 +226,8 @@ class Host {
       if (!connection.is_open() || connection.receive()) continue;
       connection.close();
       abort({kExitLost,
-             {name_of(members_[rank]), "was lost before all ranks had joined", "start again"}});
+             {name_of(members_[rank]), "was lost before all ranks had joined", "start again"}},
+            kGraceForLatecomers);
     }
   }
 
@@ -234,7 +236,8 @@ class Host {
     if (now < last_change_ + kGraceForWrongSecret) return;
     abort({kExitFailure,
            {"the job", failed_.begin()->second,
-            "start all ranks from one executable and give them one --secret-file or SGTC_SECRET"}});
+            "start all ranks from one executable and give them one --secret-file or SGTC_SECRET"}},
+          0);
   }
 
   Failure missing_ranks() const {
