@@ -1,5 +1,6 @@
 #include "gloo_network.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
@@ -55,6 +56,8 @@ int64_t choose_piece_bytes(const Group& group) {
 GlooNetwork::GlooNetwork(const std::vector<Group>& groups, int64_t rank, int64_t ranks,
                          const std::string& master, const AllGather& all_gather, Watch& watch)
     : plugin_(load_gloo_plugin()), groups_(groups), rank_(rank), ranks_(ranks), watch_(watch) {
+  // Gloo writes to connections whose other end may be gone; that is an error, not a signal.
+  signal(SIGPIPE, SIG_IGN);
   const char* interface = std::getenv("SGTC_INTERFACE");
   handle_ =
       plugin_.open(interface, master.c_str(), static_cast<int>(rank), static_cast<int>(ranks));
@@ -151,29 +154,32 @@ GlooGroup::GlooGroup(const GlooNetwork& network, const Group& group, int64_t ind
       tag_(static_cast<uint64_t>(index) * 2),
       member_(member),
       piece_bytes_(choose_piece_bytes(group)),
-      memory_(static_cast<size_t>(2 * members() * piece_bytes_)) {
-  for (int64_t m = 0; m < members() && piece_bytes_ > 0; ++m) {
-    const bool is_peer = m != member_;
+      memory_(static_cast<size_t>(2 * kLanes * members() * piece_bytes_)) {
+  for (int64_t i = 0; i < kLanes * members() && piece_bytes_ > 0; ++i) {
+    const int64_t lane = i / members();
+    const int64_t peer = i % members();
     const auto buffer = [&](unsigned char* data) {
-      return is_peer ? std::make_unique<GlooBuffer>(network_, name(), data, piece_bytes_) : nullptr;
+      return peer == member_ ? nullptr
+                             : std::make_unique<GlooBuffer>(network_, name(), data, piece_bytes_);
     };
-    sends_.push_back(buffer(outgoing(m)));
-    receives_.push_back(buffer(incoming(m)));
+    sends_.push_back(buffer(outgoing(lane, peer)));
+    receives_.push_back(buffer(incoming(lane, peer)));
   }
 }
 
-void GlooGroup::exchange(int64_t member, int64_t outgoing_bytes, int64_t incoming_bytes) {
-  const size_t m = static_cast<size_t>(member);
+void GlooGroup::exchange(int64_t lane, int64_t member, int64_t outgoing_bytes,
+                         int64_t incoming_bytes) {
+  const size_t at = static_cast<size_t>(lane * members() + member);
   const uint64_t tag = tag_ + 1;
-  if (incoming_bytes > 0) receives_[m]->receive(rank_of(member), tag, incoming_bytes);
-  if (outgoing_bytes > 0) sends_[m]->send(rank_of(member), tag, outgoing_bytes);
+  if (incoming_bytes > 0) receives_[at]->receive(rank_of(member), tag, incoming_bytes);
+  if (outgoing_bytes > 0) sends_[at]->send(rank_of(member), tag, outgoing_bytes);
 }
 
-bool GlooGroup::is_done() {
+bool GlooGroup::is_done(int64_t lane) {
   for (int64_t m = 0; m < members(); ++m) {
     if (m == member_) continue;
-    if (!receives_[static_cast<size_t>(m)]->is_done()) return false;
-    if (!sends_[static_cast<size_t>(m)]->is_done()) return false;
+    const size_t at = static_cast<size_t>(lane * members() + m);
+    if (!receives_[at]->is_done() || !sends_[at]->is_done()) return false;
   }
   return true;
 }

@@ -65,7 +65,8 @@ class GlooTransfer : public GlooOperation {
   std::unique_ptr<GlooBuffer> buffer_;
 };
 
-// Exchanges one after the other, numbered from 0.
+// Exchanges numbered from 0, each posted while the one before is still under way: it depends on no
+// later one than the one before that.
 class GlooCollective : public GlooOperation {
  public:
   explicit GlooCollective(GlooGroup& group) : group_(group) {}
@@ -73,7 +74,7 @@ class GlooCollective : public GlooOperation {
   void start() override {
     ticket_ = group_.issue();
     next_ = 0;
-    posted_ = false;
+    posted_ = 0;
     done_ = false;
   }
 
@@ -81,11 +82,9 @@ class GlooCollective : public GlooOperation {
     if (done_) return true;
     if (!group_.is_turn(ticket_)) return false;
     for (; next_ < exchanges_; ++next_) {
-      if (!posted_) post(next_);
-      posted_ = true;
-      if (!group_.is_done()) return false;
+      for (; posted_ < std::min(next_ + GlooGroup::kLanes, exchanges_); ++posted_) post(posted_);
+      if (!group_.is_done(lane_of(next_))) return false;
       absorb(next_);
-      posted_ = false;
     }
     group_.finish();
     done_ = true;
@@ -96,6 +95,8 @@ class GlooCollective : public GlooOperation {
   /// Fills outgoing pieces and begins an exchange; takes in what came by it.
   virtual void post(int64_t number) = 0;
   virtual void absorb(int64_t number) = 0;
+
+  static int64_t lane_of(int64_t number) { return number % GlooGroup::kLanes; }
 
   int64_t rounds_of(const std::vector<Message>& shares) const {
     int64_t largest = 0;
@@ -120,18 +121,19 @@ class GlooCollective : public GlooOperation {
   }
 
   // Sends this member's piece of `own` to all and receives theirs.
-  void post_gather(const std::vector<Message>& shares, const Message& own, int64_t round) {
+  void post_gather(const std::vector<Message>& shares, const Message& own, int64_t round,
+                   int64_t lane) {
     const Range mine = range(own, round);
     for_each_peer([&](int64_t m) {
-      own.read(mine.offset, mine.bytes, group_.outgoing(m));
-      group_.exchange(m, mine.bytes, range(shares[static_cast<size_t>(m)], round).bytes);
+      own.read(mine.offset, mine.bytes, group_.outgoing(lane, m));
+      group_.exchange(lane, m, mine.bytes, range(shares[static_cast<size_t>(m)], round).bytes);
     });
   }
 
-  void absorb_gather(const std::vector<Message>& shares, int64_t round) {
+  void absorb_gather(const std::vector<Message>& shares, int64_t round, int64_t lane) {
     for_each_peer([&](int64_t m) {
       const Range part = range(shares[static_cast<size_t>(m)], round);
-      shares[static_cast<size_t>(m)].write(part.offset, part.bytes, group_.incoming(m));
+      shares[static_cast<size_t>(m)].write(part.offset, part.bytes, group_.incoming(lane, m));
     });
   }
 
@@ -141,7 +143,7 @@ class GlooCollective : public GlooOperation {
  private:
   int64_t ticket_ = 0;
   int64_t next_ = 0;
-  bool posted_ = false;
+  int64_t posted_ = 0;
   bool done_ = true;
 };
 
@@ -161,32 +163,43 @@ class GlooSharedReduction : public GlooCollective {
       outputs_.resize(inputs_.size());
       outputs_[me_] = Message(request.outputs);
     }
-    exchanges_ = rounds_of(inputs_) * (gathers_ ? 2 : 1);
+    rounds_ = rounds_of(inputs_);
+    exchanges_ = gathers_ ? 2 * (rounds_ + 1) : rounds_;
   }
 
  protected:
   void post(int64_t number) override {
-    if (is_gather(number)) return post_gather(outputs_, outputs_[me_], round_of(number));
-    const int64_t mine = range(inputs_[me_], round_of(number)).bytes;
+    const int64_t lane = lane_of(number);
+    const int64_t round = round_of(number);
+    if (!exists(round)) return;
+    if (is_gather(number)) return post_gather(outputs_, outputs_[me_], round, lane);
+    const int64_t mine = range(inputs_[me_], round).bytes;
     for_each_peer([&](int64_t m) {
       const Message& share = inputs_[static_cast<size_t>(m)];
-      const Range part = range(share, round_of(number));
-      share.read(part.offset, part.bytes, group_.outgoing(m));
-      group_.exchange(m, part.bytes, mine);
+      const Range part = range(share, round);
+      share.read(part.offset, part.bytes, group_.outgoing(lane, m));
+      group_.exchange(lane, m, part.bytes, mine);
     });
   }
 
   void absorb(int64_t number) override {
-    if (is_gather(number)) return absorb_gather(outputs_, round_of(number));
-    const Range part = range(inputs_[me_], round_of(number));
+    const int64_t lane = lane_of(number);
+    const int64_t round = round_of(number);
+    if (!exists(round)) return;
+    if (is_gather(number)) return absorb_gather(outputs_, round, lane);
+    const Range part = range(inputs_[me_], round);
     reducer_.reduce(inputs_[me_], outputs_[me_], part.offset, part.bytes,
-                    [&](int64_t m) { return group_.incoming(m); });
+                    [&](int64_t m) { return group_.incoming(lane, m); });
   }
 
  private:
+  // Without gathering, exchange r is round r. With it, exchange 2r reduces round r and exchange
+  // 2r + 1 gathers the round before, so the first gathering and the last reduction do not exist.
   bool is_gather(int64_t number) const { return gathers_ && number % 2 == 1; }
-  int64_t round_of(int64_t number) const { return gathers_ ? number / 2 : number; }
+  int64_t round_of(int64_t number) const { return gathers_ ? number / 2 - number % 2 : number; }
+  bool exists(int64_t round) const { return round >= 0 && round < rounds_; }
 
+  int64_t rounds_ = 0;
   bool gathers_;
   size_t me_;
   ShareReducer reducer_;
@@ -208,14 +221,14 @@ class GlooWholeReduction : public GlooCollective {
  protected:
   void post(int64_t) override {
     for_each_peer([&](int64_t m) {
-      input_.read(0, input_.bytes(), group_.outgoing(m));
-      group_.exchange(m, input_.bytes(), input_.bytes());
+      input_.read(0, input_.bytes(), group_.outgoing(0, m));
+      group_.exchange(0, m, input_.bytes(), input_.bytes());
     });
   }
 
   void absorb(int64_t) override {
     reducer_.reduce(input_, output_, 0, input_.bytes(),
-                    [&](int64_t m) { return group_.incoming(m); });
+                    [&](int64_t m) { return group_.incoming(0, m); });
   }
 
  private:
@@ -244,10 +257,10 @@ class GlooDistribution : public GlooCollective {
   void post(int64_t number) override {
     const Range mine = range(input_, number);
     outputs_[static_cast<size_t>(group_.member())].copy(input_, mine.offset, mine.bytes);
-    post_gather(outputs_, input_, number);
+    post_gather(outputs_, input_, number, lane_of(number));
   }
 
-  void absorb(int64_t number) override { absorb_gather(outputs_, number); }
+  void absorb(int64_t number) override { absorb_gather(outputs_, number, lane_of(number)); }
 
  private:
   Message input_;

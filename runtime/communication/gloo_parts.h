@@ -35,7 +35,8 @@ class GlooBuffer {
   State state_ = State::idle;
 };
 
-/// The members of a group, with memory for one exchange of pieces between all of them.
+/// The members of a group, with memory for exchanges of pieces between all of them: as many at a
+/// time as there are lanes.
 class GlooGroup {
  public:
   GlooGroup(const GlooNetwork& network, const Group& group, int64_t index, int64_t member);
@@ -45,17 +46,22 @@ class GlooGroup {
   int64_t piece_bytes() const { return piece_bytes_; }
   const std::string& name() const { return group_.communicator; }
   const GlooNetwork& network() const { return network_; }
+  static constexpr int64_t kLanes = 2;
   int64_t rank_of(int64_t member) const { return group_.ranks[static_cast<size_t>(member)]; }
   /// Of transfers between two members.
   uint64_t transfer_tag() const { return tag_; }
 
-  /// What goes to and came from another member.
-  unsigned char* outgoing(int64_t member) { return memory_.data() + member * piece_bytes_; }
-  unsigned char* incoming(int64_t member) { return outgoing(members() + member); }
+  /// What goes to and came from another member in a lane.
+  unsigned char* outgoing(int64_t lane, int64_t member) {
+    return memory_.data() + (2 * lane * members() + member) * piece_bytes_;
+  }
+  unsigned char* incoming(int64_t lane, int64_t member) {
+    return outgoing(lane, members() + member);
+  }
   /// Begins to exchange pieces with `member`; both sides know both sizes.
-  void exchange(int64_t member, int64_t outgoing_bytes, int64_t incoming_bytes);
-  /// True if all exchanges are done; waits for a moment.
-  bool is_done();
+  void exchange(int64_t lane, int64_t member, int64_t outgoing_bytes, int64_t incoming_bytes);
+  /// True if all exchanges of a lane are done; waits for a moment.
+  bool is_done(int64_t lane);
 
   /// Collectives use the memory in the order of their issue.
   int64_t issue() { return issued_++; }
@@ -71,7 +77,7 @@ class GlooGroup {
   int64_t issued_ = 0;
   int64_t finished_ = 0;
   std::vector<unsigned char> memory_;
-  std::vector<std::unique_ptr<GlooBuffer>> sends_;  // per member; null: this one
+  std::vector<std::unique_ptr<GlooBuffer>> sends_;  // per lane and member; null: this one
   std::vector<std::unique_ptr<GlooBuffer>> receives_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "runtime/allocations.h"
 #include "runtime/regression_data.h"
 #include "support/catch.h"
 
@@ -13,6 +14,8 @@
 namespace {
 std::atomic<int64_t> allocations{0};
 }
+
+int64_t sgtc::runtime::allocation_count() { return allocations; }
 
 extern "C" {
 void* __libc_malloc(size_t size);
@@ -60,5 +63,9 @@ TEST_CASE("steps do not allocate") {
 }
 
 }  // namespace sgtc::runtime
+
+#else
+
+int64_t sgtc::runtime::allocation_count() { return 0; }
 
 #endif

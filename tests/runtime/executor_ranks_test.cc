@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/allocations.h"
 #include "runtime/arena.h"
 #include "runtime/communication/ranks.h"
 #include "runtime/executor.h"
@@ -79,8 +80,10 @@ struct RankResult {
   std::string trace;
 };
 
+enum class Tracing { off, on };
+
 // Runs `steps` steps of every rank. All buffers called "x" start as micro-batch + rank.
-std::vector<RankResult> run_plan(const plan::Plan& plan, int steps) {
+std::vector<RankResult> run_plan(const plan::Plan& plan, int steps, Tracing tracing = Tracing::on) {
   const int64_t ranks = world_size(plan);
   std::vector<RankResult> results(static_cast<size_t>(ranks));
   run_as_threads(groups_of(plan), ranks, [&](int64_t rank, RankCommunicators& communicators) {
@@ -102,7 +105,8 @@ std::vector<RankResult> run_plan(const plan::Plan& plan, int steps) {
         prepare_schedule(plan, coordinates, "train", program, memory, &communicators);
     Trace trace(1000, rank);
     Executor executor(threads, &communicators);
-    for (int step = 1; step <= steps; ++step) executor.run(schedule, step, &trace);
+    for (int step = 1; step <= steps; ++step)
+      executor.run(schedule, step, tracing == Tracing::on ? &trace : nullptr);
     RankResult& result = results[static_cast<size_t>(rank)];
     const float* values = reinterpret_cast<const float*>(memory.address(memory.buffer("result")));
     result.values.assign(values, values + kElements);
@@ -193,6 +197,17 @@ TEST_CASE("replicas compute their own micro-batches and reduce over dp") {
 TEST_CASE("many steps of a pipeline neither hang nor mix micro-batches") {
   const auto results = run_plan(pipeline(1), 200);
   CHECK(results[0].values == std::vector<float>(kElements, 42 * 200));
+}
+
+TEST_CASE("steps of several ranks do not allocate") {
+  const plan::Plan plan = pipeline(2);
+  const auto allocations_of = [&](int steps) {
+    const int64_t before = allocation_count();
+    run_plan(plan, steps, Tracing::off);
+    return allocation_count() - before;
+  };
+  allocations_of(1);
+  CHECK(allocations_of(40) == allocations_of(2));
 }
 
 TEST_CASE("offsets depend on the rank's coordinates") {
