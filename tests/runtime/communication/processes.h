@@ -158,6 +158,7 @@ inline bool survivors_notice(const ConnectRanks& connect, CommunicationKind kind
   const auto children =
       start_processes(*meeting, {group_of_all(ranks, 4096)}, ranks, connect,
                       [&](int64_t rank, RankCommunicators& communicators) {
+                        if (!std::freopen("/dev/null", "w", stderr)) std::abort();
                         return repeat_for_ever(kind, rank, *meeting, communicators);
                       });
   while (meeting->ready.load() < ranks) usleep(100);
