@@ -30,7 +30,9 @@ class ChainFinder {
     }
     chain_.seconds.assign(chain_.links.size(), 0);
     for (size_t g = 0; g < program_.groups.size(); ++g) {
-      if (group(g).phase == Phase::kBackward) chain_.link_of[g] = link_of_backward(g);
+      if (group(g).phase != Phase::kBackward) continue;
+      chain_.floating[g] = is_view(g);
+      if (!is_view(g)) chain_.link_of[g] = link_of_backward(g);
     }
     add_seconds();
     add_bytes();
@@ -40,8 +42,20 @@ class ChainFinder {
  private:
   const Group& group(size_t g) const { return program_.groups[g]; }
 
+  bool is_view(size_t g) const { return group(g).kind == Group::Kind::kView; }
+
+  // What a view shows, through views of views.
+  ValueId base(ValueId value) const {
+    int32_t maker = maker_[static_cast<size_t>(value)];
+    while (maker != kNone && is_view(static_cast<size_t>(maker))) {
+      value = group(static_cast<size_t>(maker)).inputs[0];
+      maker = maker_[static_cast<size_t>(value)];
+    }
+    return value;
+  }
+
   void add_forward(size_t g) {
-    chain_.floating[g] = floats(group(g));
+    chain_.floating[g] = is_view(g) || floats(group(g));
     if (chain_.floating[g]) return;
     const auto link = static_cast<int32_t>(chain_.links.size());
     chain_.link_of[g] = link;
@@ -55,7 +69,8 @@ class ChainFinder {
     const bool random = std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId node) {
       return info(graph_.node(node).op).kind == OpKind::kRandom;
     });
-    return !random && std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
+    return !random && std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId viewed) {
+      const ValueId input = base(viewed);
       if (graph_.value(input).kind == ValueKind::kState) return false;
       const int32_t maker = maker_[static_cast<size_t>(input)];
       if (maker == kNone) return true;
@@ -74,7 +89,7 @@ class ChainFinder {
       }
     }
     for (const ValueId input : group(g).inputs) {
-      const int32_t maker = maker_[static_cast<size_t>(input)];
+      const int32_t maker = maker_[static_cast<size_t>(base(input))];
       if (maker == kNone) continue;
       const int32_t other = chain_.link_of[static_cast<size_t>(maker)];
       if (other == kNone) continue;
@@ -106,7 +121,7 @@ class ChainFinder {
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       if (chain_.link_of[g] == kNone) continue;
       for (const ValueId input : group(g).inputs) {
-        Reach& reach = reaches[static_cast<size_t>(input)];
+        Reach& reach = reaches[static_cast<size_t>(base(input))];
         reach.low = std::min(reach.low, chain_.link_of[g]);
         reach.high = std::max(reach.high, chain_.link_of[g]);
       }

@@ -9,14 +9,14 @@
 namespace sgtc {
 
 struct Chain {
-  /// Forward groups that are placed by the cut, in execution order.
+  /// Forward groups that are placed by the cut, in execution order; no views.
   std::vector<size_t> links;
   /// Per group: the link that it belongs to. For links their own number, for backward groups the
   /// last link whose nodes they differentiate (never one behind the backward groups that they
   /// depend on), kNone for others.
   std::vector<int32_t> link_of;
-  /// Per group: a forward group that needs no state and no random number, directly or not. It
-  /// belongs to no link and runs wherever it is read.
+  /// Per group: a view of forward or backward, or a forward group that needs no state and no random
+  /// number, directly or not. It belongs to no link and runs wherever it is read.
   std::vector<bool> floating;
   /// Per link: seconds of its forward and backward groups for one micro-batch.
   std::vector<double> seconds;

@@ -75,20 +75,29 @@ int64_t stage_of(const std::vector<size_t>& begins, int32_t link) {
   return next - begins.begin() - 1;
 }
 
-// A floating group runs wherever its results are read; those nobody reads, with the loss.
+// A floating group runs wherever its results are read; what nobody reads, where its operand is made
+// or else with the loss.
 void place_floating(const KernelizedGraph& program, const Chain& chain, Placement& placement) {
-  std::vector<Positions> readers(program.graph->values.size());
+  const Graph& graph = *program.graph;
+  std::vector<Positions> readers(graph.values.size());
+  std::vector<size_t> maker(graph.values.size(), program.groups.size());
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    for (const ValueId output : program.groups[g].outputs) maker[static_cast<size_t>(output)] = g;
+  }
   for (size_t g = program.groups.size(); g-- > 0;) {
     const Group& group = program.groups[g];
+    Positions& positions = placement.groups[g];
     if (chain.floating[g]) {
       for (const ValueId output : group.outputs) {
-        unite(placement.groups[g], readers[static_cast<size_t>(output)]);
+        unite(positions, readers[static_cast<size_t>(output)]);
       }
-      if (placement.groups[g].empty()) placement.groups[g] = {placement.stages - 1};
+      for (const ValueId input : group.inputs) {
+        const size_t made = maker[static_cast<size_t>(input)];
+        if (positions.empty() && made < g) positions = placement.groups[made];
+      }
+      if (positions.empty()) positions = {placement.stages - 1};
     }
-    for (const ValueId input : group.inputs) {
-      unite(readers[static_cast<size_t>(input)], placement.groups[g]);
-    }
+    for (const ValueId input : group.inputs) unite(readers[static_cast<size_t>(input)], positions);
   }
 }
 

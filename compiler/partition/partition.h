@@ -23,8 +23,8 @@ std::vector<int64_t> fusion_parts(const Graph& graph);
 /// fewer bytes. Groups are never cut.
 ///
 /// Groups that need no parameter (masks, positions) are computed again on each stage that reads
-/// them instead of being sent. A backward group runs where the forward nodes are that it
-/// differentiates. Values may skip stages; parameters may be held by several.
+/// them instead of being sent; views are taken there too. A backward group runs where the forward
+/// nodes are that it differentiates. Values may skip stages; parameters may be held by several.
 ///
 /// Throws Error if there are more stages than forward groups to place.
 Placement partition(const KernelizedGraph& program, int64_t stages, const LinkModel& link = {});

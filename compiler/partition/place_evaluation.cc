@@ -78,10 +78,11 @@ Placement place_evaluation(const KernelizedGraph& evaluation, const std::vector<
       stage = std::max(stage, stages[static_cast<size_t>(node)]);
     }
     Positions& positions = result.groups[g];
-    if (stage >= 0) positions = {stage};
+    const bool follows = stage < 0 || group.kind == Group::Kind::kView;
     for (const ValueId output : group.outputs) {
-      if (stage < 0) unite(positions, readers[static_cast<size_t>(output)]);
+      if (follows) unite(positions, readers[static_cast<size_t>(output)]);
     }
+    if (stage >= 0 && positions.empty()) positions = {stage};
     if (positions.empty()) positions = {placement.stages - 1};
     for (const ValueId input : group.inputs) unite(readers[static_cast<size_t>(input)], positions);
   }

@@ -226,6 +226,9 @@ class Analysis {
         return gathered(node);
       case Op::kGatherNd: {
         const bool batched = node.attributes.integer("batch_dims") > 0;
+        if (!batched && is_rows(node, 0) && is_free(node, 1)) {
+          return rows_at_or_mixed(axis_of_own_rows(node, fact(node, 0).dim, shape(node, 1).back()));
+        }
         const bool both = is_rows(node, 0) && is_rows(node, 1);
         const bool fits = batched ? both && fact(node, 0).dim == 0 && fact(node, 1).dim == 0
                                   : is_free(node, 0) && fact(node, 1).dim + 1 < rank(node, 1);
@@ -246,8 +249,38 @@ class Analysis {
     const int64_t axis = node.attributes.integer("axis");
     if (is_free(node, 0)) return rows_at(axis + fact(node, 1).dim);
     const int64_t dim = fact(node, 0).dim;
-    if (!is_free(node, 1) || dim == axis) return mixed();
+    if (!is_free(node, 1)) return mixed();
+    if (dim == axis) {
+      const int64_t own = axis_of_own_rows(node, 0, 1);
+      return rows_at_or_mixed(own < 0 ? own : axis + own);
+    }
     return rows_at(dim < axis ? dim : dim - 1 + rank(node, 1));
+  }
+
+  BatchFact rows_at_or_mixed(int64_t dim) const { return dim < 0 ? mixed() : rows_at(dim); }
+
+  /// Constant indices into rows that keep samples apart, as exporters write attention masks: along
+  /// one axis of the indices, each sample takes elements of its own rows alone. Returns that axis,
+  /// or -1. An index is a vector of `width` numbers, of which number `component` selects the row.
+  int64_t axis_of_own_rows(const Node& node, int64_t component, int64_t width) const {
+    const Value& value = graph_.value(node.operands[1]);
+    const int64_t extent = shape(node, 0)[static_cast<size_t>(fact(node, 0).dim)];
+    if (value.kind != ValueKind::kConstant || component >= width || rows() == 0) return -1;
+    Shape indices = value.type.shape;
+    if (node.op == Op::kGatherNd) indices.pop_back();
+    for (size_t axis = 0; axis < indices.size(); ++axis) {
+      const int64_t inner = element_count({indices.begin() + axis + 1, indices.end()});
+      if (indices[axis] % rows() != 0) continue;
+      const int64_t part = indices[axis] / rows();
+      bool own = true;
+      for (int64_t i = 0; own && i < element_count(indices); ++i) {
+        const int64_t index = value.literal->as_int(i * width + component);
+        const int64_t row = (index < 0 ? index + extent : index) / (extent / rows());
+        own = row == i / inner % indices[axis] / part;
+      }
+      if (own) return static_cast<int64_t>(axis);
+    }
+    return -1;
   }
 
   BatchFact reduced(const Node& node) const {

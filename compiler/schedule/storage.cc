@@ -81,6 +81,7 @@ class Assigner {
     const Storage& gone = step_.storages[static_cast<size_t>(from)];
     kept.stacked |= gone.stacked;
     kept.output |= gone.output;
+    kept.transferred |= gone.transferred;
     parent_[static_cast<size_t>(from)] = into;
   }
 
@@ -236,6 +237,7 @@ class Assigner {
       if (self != input_.position || transfer.phase != phase || transfer.round != round) continue;
       const int64_t peer = sends ? transfer.to : transfer.from;
       messages[{peer, graph_.dtype(transfer.value)}].push_back(transfer.value);
+      storage(transfer.value).transferred |= phase != Phase::kUpdate;
     }
     for (auto& [key, values] : messages) {
       StepCall call;
@@ -421,7 +423,9 @@ class Assigner {
       const Storage& s = storage(id);
       return s.kind == Storage::Kind::kResult && !s.stacked && !s.output;
     };
-    return result != operand && is_plain(result) && is_plain(operand) &&
+    // What is received for one micro-batch must not wait for what is sent of another.
+    const bool two_ways = storage(result).transferred && storage(operand).transferred;
+    return result != operand && is_plain(result) && is_plain(operand) && !two_ways &&
            storage(result).bytes == storage(operand).bytes &&
            uses[static_cast<size_t>(operand)].last() == at &&
            uses[static_cast<size_t>(result)].first() == at &&

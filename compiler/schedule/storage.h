@@ -29,8 +29,9 @@ struct Storage {
   std::string name;  // of its leaf, else of the first value written into it
   TensorType type;   // of that value
   int64_t bytes = 0;
-  bool stacked = false;  // holds a row of every micro-batch
-  bool output = false;   // read after the step, or at the end of each micro-batch
+  bool stacked = false;      // holds a row of every micro-batch
+  bool output = false;       // read after the step, or at the end of each micro-batch
+  bool transferred = false;  // by a send or receive of the forward or backward phase
 };
 
 /// One kernel call or communication.

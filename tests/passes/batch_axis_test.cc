@@ -99,3 +99,22 @@ TEST_CASE("an operator that mixes samples is the culprit of all that follows") {
   CHECK(fact.kind == BatchKind::kMixed);
   CHECK(graph.node(fact.culprit).op == Op::kCumSum);
 }
+
+TEST_CASE("constant indices that take each sample's own elements keep samples apart") {
+  // x[b, k] for b, k over a grid, and the same through one flat index.
+  const std::string grid =
+      "constant %i: i64[2,1,2,2] = [0, 2, 0, 1, 1, 0, -1, 2]\n"
+      "%y = gather_nd(%x, %i) {batch_dims=0}";
+  check_rows(fact_of(grid, "[2,3]"), 0);
+  const std::string flat =
+      "%f = reshape(%x) {shape=[6,1]}\nconstant %i: i64[1,2,2] = [0, 2, 5, 3]\n"
+      "%y = gather(%f, %i) {axis=0}";
+  check_rows(fact_of(flat, "[2,3]"), 1);
+  const std::string other =
+      "%f = reshape(%x) {shape=[6,1]}\nconstant %i: i64[2,2] = [0, 3, 5, 3]\n"
+      "%y = gather(%f, %i) {axis=0}";
+  CHECK(fact_of(other, "[2,3]").kind == BatchKind::kMixed);
+  const std::string swapped =
+      "constant %i: i64[2,2] = [1, 2, 0, 0]\n%y = gather_nd(%x, %i) {batch_dims=0}";
+  CHECK(fact_of(swapped, "[2,3]").kind == BatchKind::kMixed);
+}
