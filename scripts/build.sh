@@ -4,6 +4,7 @@
 #   scripts/build.sh [PRESET]    PRESET: release (default, into build/), development, asan, tsan,
 #                                clang (into build/PRESET); see CMakePresets.json
 #
+# SGTC_MORE_PACKAGES names packages to install beside those that the build needs.
 # SGTC_ONNX_PREFIX names a folder where ONNX's C++ library is built once (default build/_onnx).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +12,8 @@ preset=${1:-release}
 
 packages=(llvm-19-dev liblld-19-dev clang-19 lld-19 libzstd-dev zlib1g-dev libxml2-dev
           libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev catch2 libmpfr-dev
-          libgloo-dev ccache ninja-build cmake g++ python3 python3-venv)
+          libgloo-dev ccache ninja-build cmake g++ python3 python3-venv
+          ${SGTC_MORE_PACKAGES:-})
 
 # Succeeds if the Debian package is installed.
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }

@@ -9,6 +9,8 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
   preset=$1
   shift
 fi
+# A Slurm cluster of two nodes for tests/tool/slurm_cluster.sh.
+export SGTC_MORE_PACKAGES="slurm-wlm munge iproute2"
 bash scripts/build.sh "$preset"
 folder=build
 [ "$preset" = release ] || folder=build/$preset
