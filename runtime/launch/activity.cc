@@ -13,13 +13,14 @@ std::string describe(const Activity& activity) {
 }
 
 void CurrentActivity::set(int64_t step, const char* entry, int64_t micro_batch) {
-  const uint64_t version = version_.load(std::memory_order_relaxed);
-  version_.store(version + 1, std::memory_order_relaxed);
+  // Even two writers at once leave an even version: a reader never waits for ever.
+  const uint64_t odd = version_.load(std::memory_order_relaxed) | 1;
+  version_.store(odd, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   step_.store(step, std::memory_order_relaxed);
   micro_batch_.store(micro_batch, std::memory_order_relaxed);
   entry_.store(entry, std::memory_order_relaxed);
-  version_.store(version + 2, std::memory_order_release);
+  version_.store(odd + 1, std::memory_order_release);
 }
 
 Activity CurrentActivity::get() const {

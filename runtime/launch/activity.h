@@ -16,7 +16,8 @@ struct Activity {
 /// "step 12, all_reduce_3 of micro-batch 0"; "step 12"; "start-up".
 std::string describe(const Activity& activity);
 
-/// One Activity that one thread at a time writes and any thread reads, without waiting.
+/// One Activity that any thread writes and reads, without locks. What two threads write at the same
+/// moment may be mixed.
 class CurrentActivity {
  public:
   /// `entry` must live as long as this, and may be null.

@@ -243,7 +243,8 @@ void read_launcher(VariableReader& reader, int64_t plan_ranks, LaunchEnvironment
 void complete(int64_t parent, LaunchEnvironment& environment) {
   if (is_loopback(environment.master)) environment.one_host = true;
   if (environment.job.empty() && environment.one_host) {
-    environment.job = "parent-" + std::to_string(parent);
+    environment.job = environment.port > 0 ? "port-" + std::to_string(environment.port)
+                                           : "parent-" + std::to_string(parent);
   }
   if (environment.one_host && environment.master.empty()) environment.master = "127.0.0.1";
   if (environment.port == 0 && environment.inherited_socket < 0) {

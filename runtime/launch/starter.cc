@@ -91,9 +91,9 @@ class Starter {
     signal(SIGPIPE, SIG_IGN);
   }
 
-  // A job of this machine alone needs no address and no secret from outside.
+  // A job whose ranks all start here needs no address and no secret from outside.
   void meet_here() {
-    if (!environment_.one_host) return;
+    if (environment_.starts < environment_.size) return;
     environment_.master = "127.0.0.1";
     environment_.port = 0;
     require(listen_at(environment_.master, environment_.port, listener_));

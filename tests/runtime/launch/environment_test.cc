@@ -152,6 +152,7 @@ TEST_CASE("a Kubeflow pod starts its ranks") {
   CHECK(environment.size == 6);
   CHECK(environment.master == "job-0");
   CHECK(environment.port == 29400);
+  CHECK(read(with(pod, {{"PET_MASTER_ADDR", "localhost"}})).job == "port-29400");
   // The v1 operator also sets RANK and WORLD_SIZE, which count pods.
   CHECK(read(with(pod, {{"RANK", "1"}, {"WORLD_SIZE", "2"}})).size == 6);
   CHECK(read(with(pod, {{"RANK", "1"}, {"WORLD_SIZE", "6"}, {"LOCAL_RANK", "1"}})).starts == 0);

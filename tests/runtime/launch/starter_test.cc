@@ -102,6 +102,21 @@ TEST_CASE("ranks end with the process that started them") {
   }
 }
 
+TEST_CASE("pods start their ranks of one job") {
+  Settings pod = {{"PROBE_RANKS", "4"},
+                  {"PET_NNODES", "2"},
+                  {"PET_NODE_RANK", "0"},
+                  {"PET_MASTER_ADDR", "localhost"},
+                  {"PET_MASTER_PORT", free_port()}};
+  Probe first({"--steps", "3"}, pod);
+  pod["PET_NODE_RANK"] = "1";
+  Probe second({"--steps", "3"}, pod);
+  CHECK(second.end().code == 0);
+  CHECK(first.end().code == 0);
+  CHECK(contains(first.output(), "[1] joined as 1 of 4"));
+  CHECK(contains(second.output(), "[3] joined as 3 of 4"));
+}
+
 TEST_CASE("a Slurm batch script is told to use srun") {
   const Settings batch = {{"SLURM_JOB_ID", "5"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
   Probe probe({"--steps", "1"}, batch);
