@@ -14,24 +14,22 @@ std::string describe(const Activity& activity) {
 
 void CurrentActivity::set(int64_t step, const char* entry, int64_t micro_batch) {
   // Even two writers at once leave an even version: a reader never waits for ever.
-  const uint64_t odd = version_.load(std::memory_order_relaxed) | 1;
-  version_.store(odd, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  step_.store(step, std::memory_order_relaxed);
-  micro_batch_.store(micro_batch, std::memory_order_relaxed);
-  entry_.store(entry, std::memory_order_relaxed);
-  version_.store(odd + 1, std::memory_order_release);
+  const uint64_t odd = version_.load() | 1;
+  version_.store(odd);
+  step_.store(step);
+  micro_batch_.store(micro_batch);
+  entry_.store(entry);
+  version_.store(odd + 1);
 }
 
 Activity CurrentActivity::get() const {
   Activity activity;
   const char* entry = nullptr;
   for (uint64_t version = 1; version % 2 == 1 || version != version_.load();) {
-    version = version_.load(std::memory_order_acquire);
-    activity.step = step_.load(std::memory_order_relaxed);
-    activity.micro_batch = micro_batch_.load(std::memory_order_relaxed);
-    entry = entry_.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    version = version_.load();
+    activity.step = step_.load();
+    activity.micro_batch = micro_batch_.load();
+    entry = entry_.load();
   }
   std::snprintf(activity.entry, sizeof activity.entry, "%s", entry ? entry : "");
   return activity;

@@ -220,15 +220,16 @@ bool in_slurm_step(VariableReader& reader) {
 
 void read_launcher(VariableReader& reader, int64_t plan_ranks, LaunchEnvironment& environment) {
   const bool pods = reader.has("PET_NNODES") || reader.has("PET_NPROC_PER_NODE");
+  const bool step = in_slurm_step(reader);
   if (reader.has("SGTC_RANK") || reader.has("SGTC_WORLD_SIZE")) {
     read_own(reader, environment);
   } else if (reader.has("RANK") && reader.has("TORCHELASTIC_RUN_ID")) {
     read_torchrun(reader, environment);
   } else if (reader.has("OMPI_COMM_WORLD_RANK")) {
     read_open_mpi(reader, environment);
-  } else if (reader.has("PMI_RANK")) {
+  } else if (reader.has("PMI_RANK") && (!step || reader.has("MPI_LOCALNRANKS"))) {
     read_hydra(reader, environment);
-  } else if (in_slurm_step(reader)) {
+  } else if (step) {
     read_slurm(reader, environment);
   } else if (reader.has("RANK") && (!pods || reader.has("LOCAL_RANK"))) {
     read_torchrun(reader, environment);

@@ -9,7 +9,8 @@
 //              all local ranks, starter.h)
 //   torchrun   RANK, WORLD_SIZE, … with TORCHELASTIC_RUN_ID
 //   OpenMPI    OMPI_COMM_WORLD_*
-//   MPI        PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS (Hydra: MPICH, Intel MPI; srun --mpi=pmi2)
+//   MPI        PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS (Hydra: MPICH, Intel MPI). srun --mpi=pmi2 sets
+//              the first two as well: without the third a Slurm step is right
 //   Slurm      a step: SLURM_STEP_ID, SLURM_PROCID, … Variables of the job alone make no rank
 //   torchrun   RANK, WORLD_SIZE, … alone
 //   Kubeflow   PET_*: one process per pod, which starts the ranks of its pod
@@ -46,8 +47,9 @@ using Variables = std::map<std::string, std::string>;
 Variables process_variables();
 
 /// Reads `variables`. `parent` is the process that started this one: it tells jobs of one host
-/// apart where nothing else does. `plan_ranks` are divided among pods that do not say how many they
-/// start. Fails for variables that cannot be read, are missing or contradict each other.
+/// apart where neither a name nor a port does. `plan_ranks` are divided among pods that do not say
+/// how many they start. Fails for variables that cannot be read, are missing or contradict each
+/// other.
 MaybeFailure read_launch_environment(const Variables& variables, int64_t parent, int64_t plan_ranks,
                                      LaunchEnvironment& environment);
 

@@ -11,9 +11,9 @@ namespace sgtc::runtime {
 
 /// Starts the ranks `environment.rank` to `environment.rank + environment.starts - 1` of
 /// `environment.size`, with `arguments` (argv, ending with null), and returns when all have ended:
-/// the exit code of the first that failed, counting 128 + n for signal n. Those that gave up
+/// the exit code of the first that failed, counting 128 + n for signal n. Ranks that gave up
 /// because another one was lost come last. After a failure the others have a few seconds to end. If
-/// nothing else says where the ranks meet, they meet here.
+/// all ranks start here, they also meet here.
 int start_ranks(LaunchEnvironment environment, const char* const* arguments);
 
 }  // namespace sgtc::runtime

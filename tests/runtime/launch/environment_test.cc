@@ -124,6 +124,13 @@ TEST_CASE("mpirun inside a Slurm step is the inner launcher") {
   CHECK(environment.master == "n08");
 }
 
+TEST_CASE("srun --mpi=pmi2 is Slurm") {
+  const LaunchEnvironment environment =
+      read(with(kSlurmStep, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_NODES", "1"}}));
+  CHECK(environment.launcher == "Slurm");
+  CHECK(environment.one_host);
+}
+
 TEST_CASE("torchrun") {
   const Variables torchrun = {{"RANK", "3"},           {"WORLD_SIZE", "4"},
                               {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"},
