@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "failure.h"
 #include "groups.h"
 
 namespace sgtc::runtime {
@@ -18,8 +19,11 @@ bool is_on_one_node(const Group& group, const std::vector<Member>& members) {
 
 // What rank 0 wants holds for all.
 bool forces_gloo(Job& job) {
-  const char* transport = std::getenv("SGTC_TRANSPORT");
-  return job.broadcast(transport ? transport : "") == "gloo";
+  const char* variable = std::getenv("SGTC_TRANSPORT");
+  const std::string transport = job.broadcast(variable ? variable : "");
+  if (transport.empty() || transport == "gloo") return transport == "gloo";
+  die_usage("SGTC_TRANSPORT", "\"" + transport + "\" is not a transport",
+            "use gloo, or leave it unset for shared memory within a host");
 }
 
 // The host in HOST:PORT, without the brackets of an IPv6 address.

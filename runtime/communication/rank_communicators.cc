@@ -5,7 +5,7 @@
 namespace sgtc::runtime {
 namespace {
 
-constexpr int kSpins = 2000;                       // some ten microseconds
+constexpr int kSpins = 2000;                       // up to 100 microseconds
 constexpr int64_t kSleepNanoseconds = 50'000'000;  // between looks for lost peers
 
 bool advance_all(Operation* const* operations, int64_t count) {

@@ -1,6 +1,7 @@
 // Plans of several ranks, made by hand and run by real executors over loopback.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/communication/ranks.h"
 #include "runtime/executor.h"
 #include "runtime/regression_program.h"
+#include "runtime/temporary_folder.h"
 #include "support/catch.h"
 
 namespace sgtc::runtime {
@@ -31,6 +33,8 @@ void add_kernel(void* const* arguments, int64_t begin, int64_t end, int64_t) {
   float* sum = static_cast<float*>(arguments[1]);
   for (int64_t i = begin; i < end; ++i) sum[i] += in[i];
 }
+
+void nothing_kernel(void* const*, int64_t, int64_t, int64_t) {}
 
 void sleep_kernel(void* const*, int64_t, int64_t, int64_t) { usleep(20000); }
 
@@ -251,6 +255,36 @@ TEST_CASE("communication overlaps computation that does not wait for it") {
     CHECK(reduce["ts"].get<double>() < later["ts"].get<double>() + later["dur"].get<double>());
     CHECK(reduce["ts"].get<double>() + reduce["dur"].get<double>() <
           later["ts"].get<double>() + later["dur"].get<double>());
+  }
+}
+
+TEST_CASE("the plans of the documentation run to their end, many times") {
+  for (const char* name : {"zb-v", "zero3", "tp2"}) {
+    CAPTURE(name);
+    const std::string path = std::string(SGTC_SOURCE_DIR "/docs/plan-format/") + name + ".json";
+    const plan::Plan plan = nlohmann::json::parse(read_file(path)).get<plan::Plan>();
+    std::vector<SgtcKernel> kernels;
+    for (const plan::Kernel& kernel : plan.kernels) {
+      kernels.push_back({kernel.symbol.c_str(), nothing_kernel});
+    }
+    Program program;
+    program.kernels = kernels.data();
+    program.kernel_count = static_cast<int64_t>(kernels.size());
+    std::atomic<int> finished{0};
+    run_as_threads(groups_of(plan), world_size(plan), [&](int64_t rank, RankCommunicators& c) {
+      const Coordinates coordinates = coordinates_of(plan, rank);
+      const plan::Position& position = plan.positions[static_cast<size_t>(coordinates.pp)];
+      const Arena arena(position.arena_bytes);
+      const PlanMemory memory(position, arena);
+      const PreparedSchedule train =
+          prepare_schedule(plan, coordinates, "train", program, memory, &c);
+      ThreadPool threads(1);
+      Executor executor(threads, &c);
+      for (int step = 1; step <= 50; ++step) executor.run(train, step, nullptr);
+      ++finished;
+      return Bytes();
+    });
+    CHECK(finished == world_size(plan));
   }
 }
 

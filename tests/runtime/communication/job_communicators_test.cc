@@ -83,6 +83,25 @@ TEST_CASE("ranks of a job notice that one was killed while they communicate") {
   }
 }
 
+TEST_CASE("a transport that does not exist is refused by all ranks") {
+  const TemporaryFolder folders[2];
+  const auto connect = by_job("carrier pigeon");
+  std::vector<pid_t> children;
+  Meeting* meeting = Meeting::make();
+  for (int64_t rank : {0, 1}) {
+    children.push_back(start_child(folders[rank], [&] {
+      connect(*meeting, {}, rank, 2, [](int64_t, auto&) { return Bytes(); });
+      return 0;
+    }));
+  }
+  for (const size_t rank : {0, 1}) {
+    const ChildResult result = wait_for_child(folders[rank], children[rank]);
+    CHECK(result.code == kExitUsage);
+    CHECK(contains(result.errors, "SGTC_TRANSPORT: \"carrier pigeon\" is not a transport"));
+  }
+  Meeting::release(meeting);
+}
+
 TEST_CASE("a job of one rank has no communicators") {
   const std::unique_ptr<Job> job = Job::alone();
   CHECK(JobCommunicators(plan_of(1), *job).get() == nullptr);
