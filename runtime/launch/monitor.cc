@@ -1,6 +1,5 @@
 #include "launch/monitor.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -59,27 +58,26 @@ void* Monitor::run(void* monitor) {
 }
 
 void Monitor::watch() {
-  std::vector<pollfd> events;
-  events.reserve(peers_.size());
+  std::vector<pollfd> events(peers_.size(), {-1, 0, 0});
   for (;;) {
     {
       const Lock lock(mutex_);
       if (ending_) return;
-      turn();
-      events.clear();
-      for (const Peer& peer : peers_) {
-        if (!peer.connection.is_open()) continue;
-        const int wanted = POLLIN | (peer.connection.has_unsent() ? POLLOUT : 0);
-        events.push_back({peer.connection.descriptor(), static_cast<short>(wanted), 0});
+      turn(events);
+      for (size_t i = 0; i < peers_.size(); ++i) {
+        const Connection& connection = peers_[i].connection;
+        events[i].fd = connection.descriptor();  // -1 is passed over
+        events[i].events = static_cast<short>(POLLIN | (connection.has_unsent() ? POLLOUT : 0));
       }
     }
     poll(events.data(), events.size(), static_cast<int>(kTick));
   }
 }
 
-void Monitor::turn() {
+void Monitor::turn(const std::vector<pollfd>& events) {
   for (size_t i = 0; i < peers_.size(); ++i) {
-    if (peers_[i].connection.is_open()) receive(static_cast<int64_t>(i), peers_[i]);
+    if (events[i].revents == 0 || !peers_[i].connection.is_open()) continue;
+    receive(static_cast<int64_t>(i), peers_[i]);
   }
   const int64_t now = monotonic_milliseconds();
   if (stop_requested()) request_stop();
@@ -159,7 +157,7 @@ void Monitor::handle_from_host(const Frame& frame) {
   if (frame.kind == kResult) {
     take_result(frame.body);
   } else if (frame.kind == kLost) {
-    loss_ = reader.text();
+    if (!lost_) loss_ = reader.text();
     lose(0, {});
   } else if (frame.kind == kFarewell) {
     agreed_code_ = reader.integer();

@@ -4,17 +4,18 @@
 // frames and ten times a second; once its buffers have grown it allocates nothing but for
 // collectives. Frames go between rank 0 and each other rank:
 //
-//   heartbeat   both ways, with the sender's activity; any frame counts as a sign of life
-//   piece       to rank 0: a rank's part of a collective          result    back, to all
-//   leave       both ways: the exit code of a rank that ends      farewell  from rank 0: all have
-//   left lost        from rank 0: which rank was lost, and how stop        to rank 0: a signal came
-//   prepare, decide      from rank 0     answer  to rank 0
+// - heartbeat: both ways, with the sender's activity. Any frame counts as a sign of life.
+// - piece: to rank 0, a rank's part of a collective. result: back, to all.
+// - leave: to rank 0, the exit code of a rank that ends. farewell: to all, when all have left.
+// - lost: from rank 0, which rank was lost and how.
+// - stop: to rank 0, a signal came. prepare, decide: from rank 0. answer: to rank 0.
 //
 // A rank that was itself stopped (Ctrl-Z, a suspended machine) must not take the others for dead
 // when it goes on: frames that wait are read first, and after a pause of its own it gives everybody
 // a new period.
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -91,7 +92,7 @@ class Monitor {
 
   static void* run(void* monitor);
   void watch();
-  void turn();  // one round, with the mutex held
+  void turn(const std::vector<pollfd>& events);  // one round, with the mutex held
 
   int64_t size() const { return static_cast<int64_t>(members_.size()); }
   bool is_host() const { return rank_ == 0; }
