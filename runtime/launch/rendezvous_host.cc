@@ -78,6 +78,9 @@ class Host {
       forget_secret(source_);
       die(*failure);
     }
+    if (environment_.one_host || !is_loopback(listener_)) return;
+    warn(environment_.master,
+         "is a loopback address here, which other hosts cannot reach; give --master another one");
   }
 
   // Until something can be read, or a short time.

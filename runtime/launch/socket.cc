@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -51,6 +52,13 @@ std::string numeric_address(const sockaddr* address, socklen_t size, int64_t* po
               NI_NUMERICHOST | NI_NUMERICSERV);
   if (port) *port = std::strtoll(service, nullptr, 10);
   return host;
+}
+
+std::string own_address(const Socket& socket, int64_t* port) {
+  sockaddr_storage local = {};
+  socklen_t size = sizeof local;
+  getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&local), &size);
+  return numeric_address(reinterpret_cast<sockaddr*>(&local), size, port);
 }
 
 bool listen_at(const addrinfo& address, Socket& listener) {
@@ -113,10 +121,7 @@ MaybeFailure listen_at(const std::string& host, int64_t& port, Socket& listener)
   int error = 0;
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     if (listen_at(*address, listener)) {
-      sockaddr_storage local = {};
-      socklen_t size = sizeof local;
-      getsockname(listener.descriptor(), reinterpret_cast<sockaddr*>(&local), &size);
-      numeric_address(reinterpret_cast<sockaddr*>(&local), size, &port);
+      own_address(listener, &port);
       return {};
     }
     error = errno;
@@ -129,6 +134,11 @@ MaybeFailure listen_at(const std::string& host, int64_t& port, Socket& listener)
                           : "give --master an address of rank 0's machine";
   return Failure{address_text(host, port), std::string("cannot listen: ") + std::strerror(error),
                  remedy};
+}
+
+bool is_loopback(const Socket& listener) {
+  const std::string address = own_address(listener, nullptr);
+  return address.starts_with("127.") || address == "::1";
 }
 
 Socket accept_from(const Socket& listener, std::string& peer) {

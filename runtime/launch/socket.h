@@ -38,6 +38,9 @@ std::string address_text(const std::string& host, int64_t port);
 /// Listens at exactly the address of `host`, a name or an address. `port` 0 becomes a free one.
 MaybeFailure listen_at(const std::string& host, int64_t& port, Socket& listener);
 
+/// True if only this machine can reach the listener.
+bool is_loopback(const Socket& listener);
+
 /// Accepts without waiting; not open if nobody has connected. `peer` is the other side's address.
 Socket accept_from(const Socket& listener, std::string& peer);
 

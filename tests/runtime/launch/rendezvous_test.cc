@@ -177,6 +177,13 @@ TEST_CASE("a rank that is lost before all have joined") {
   CHECK(contains(result.errors, "was lost before all ranks had joined"));
 }
 
+TEST_CASE("a name that only this machine can reach") {
+  Ranks ranks(2, {{"SGTC_MASTER", "0x7f.1:" + free_port()}}, "3");
+  ranks.start_all();
+  CHECK(ranks[0].end().code == 0);
+  CHECK(contains(ranks[0].end().errors, "0x7f.1: is a loopback address here"));
+}
+
 TEST_CASE("ranks of one host need nobody to give them a secret") {
   const Settings settings = {{"SGTC_SECRET", ""}, {"SGTC_JOB", "test-" + free_port()}};
   Ranks ranks(2, settings, "3");
