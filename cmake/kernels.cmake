@@ -17,6 +17,12 @@ set(SGTC_KERNEL_FLAGS
 # -mavx512f serves the calling convention alone (kernels/include/vector.h).
 set(SGTC_KERNEL_CPU_FLAGS ${SGTC_KERNEL_FLAGS} -march=x86-64-v3 -mavx512f -Wno-psabi)
 
+# For GPUs. Without -fconvergent-functions LLVM would move barriers and products of warps in and out
+# of branches.
+set(SGTC_KERNEL_SM_90A_FLAGS
+    ${SGTC_KERNEL_FLAGS} --target=nvptx64-nvidia-cuda -march=sm_90a -Xclang -target-feature -Xclang
+    +ptx80 -fconvergent-functions)
+
 # Compiles SOURCE to the bitcode file OUTPUT; the further arguments are compiler flags.
 function(sgtc_compile_to_bitcode source output)
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE name)

@@ -1,0 +1,88 @@
+# Kernels that are written for GPUs, kernels/NAME/sm_90a/kernel.cc, and what tests them.
+#
+#   gpu_kernels        the kernels of the tests as PTX, and as cubins where ptxas is found, in
+#                      build/gpu: the bitcode of kernel.cc linked with a tile visitor from
+#                      kernels/NAME/sm_90a/test, inlined and optimised as a model's kernels are
+#   gpu_matmul_check   compares them with references on a GPU
+#   gpu_matmul_bench   measures them beside cuBLAS
+#
+# Programs and cubins can be carried to a machine with a GPU: scripts/gpu.sh.
+
+find_program(SGTC_OPT NAMES opt-19 opt HINTS "${LLVM_TOOLS_BINARY_DIR}" REQUIRED)
+find_program(SGTC_LLC NAMES llc-19 llc HINTS "${LLVM_TOOLS_BINARY_DIR}" REQUIRED)
+find_program(SGTC_PTXAS ptxas HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(NOT SGTC_PTXAS)
+  message(STATUS "ptxas not found: GPU kernels are built as PTX only")
+endif()
+
+set(SGTC_GPU_FOLDER "${CMAKE_BINARY_DIR}/gpu")
+
+# Adds gpu/NAME.ptx and gpu/NAME.cubin from bitcode MODULES; KERNELS are the names of its kernels.
+function(sgtc_add_cubin name kernels modules)
+  list(JOIN kernels "," public)
+  set(linked "${SGTC_GPU_FOLDER}/${name}.linked.bc")
+  set(optimised "${SGTC_GPU_FOLDER}/${name}.bc")
+  set(ptx "${SGTC_GPU_FOLDER}/${name}.ptx")
+  add_custom_command(
+    OUTPUT "${ptx}"
+    COMMAND ${SGTC_LLVM_LINK} -o "${linked}" ${modules}
+    COMMAND ${SGTC_OPT} -passes=internalize,default<O3> -internalize-public-api-list=${public}
+            "${linked}" -o "${optimised}"
+    COMMAND ${SGTC_LLC} -O3 -mcpu=sm_90a -mattr=+ptx80 "${optimised}" -o "${ptx}"
+    DEPENDS ${modules}
+    COMMENT "Compiling the GPU kernels ${name}"
+    VERBATIM)
+  set(outputs "${ptx}")
+  if(SGTC_PTXAS)
+    set(cubin "${SGTC_GPU_FOLDER}/${name}.cubin")
+    add_custom_command(
+      OUTPUT "${cubin}"
+      COMMAND ${CMAKE_COMMAND} -DPTXAS=${SGTC_PTXAS} -DPTX=${ptx} -DCUBIN=${cubin}
+              -P "${CMAKE_SOURCE_DIR}/cmake/assemble_ptx.cmake"
+      DEPENDS "${ptx}" "${CMAKE_SOURCE_DIR}/cmake/assemble_ptx.cmake"
+      COMMENT "Assembling the GPU kernels ${name}"
+      VERBATIM)
+    list(APPEND outputs "${cubin}")
+  endif()
+  set(SGTC_GPU_OUTPUTS ${SGTC_GPU_OUTPUTS} ${outputs} PARENT_SCOPE)
+endfunction()
+
+function(sgtc_add_gpu_kernels)
+  file(MAKE_DIRECTORY "${SGTC_GPU_FOLDER}")
+  set(SGTC_GPU_OUTPUTS)
+  set(kernel "${CMAKE_BINARY_DIR}/kernels/matmul/sm_90a/kernel.cc.bc")
+  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/kernels/matmul/sm_90a/kernel.cc" "${kernel}"
+                          ${SGTC_KERNEL_SM_90A_FLAGS})
+  file(GLOB visitors CONFIGURE_DEPENDS "kernels/matmul/sm_90a/test/*.cc")
+  foreach(visitor IN LISTS visitors)
+    cmake_path(GET visitor STEM name)
+    file(STRINGS "${visitor}" lines REGEX "^SGTC_MATMUL_TEST_KERNEL")
+    string(REGEX REPLACE "SGTC_MATMUL_TEST_KERNEL\\(([a-z_]+)\\)" "\\1" kernels "${lines}")
+    set(module "${CMAKE_BINARY_DIR}/kernels/matmul/sm_90a/test/${name}.cc.bc")
+    sgtc_compile_to_bitcode("${visitor}" "${module}" ${SGTC_KERNEL_SM_90A_FLAGS})
+    sgtc_add_cubin(${name} "${kernels}" "${kernel};${module}")
+  endforeach()
+  set(helpers "${CMAKE_BINARY_DIR}/kernels/helpers.cc.bc")
+  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/tests/gpu/helpers.cc" "${helpers}"
+                          ${SGTC_KERNEL_SM_90A_FLAGS} -I "${CMAKE_SOURCE_DIR}/tests")
+  sgtc_add_cubin(helpers "fill_random;count_poison;count_differences" "${helpers}")
+  add_custom_target(gpu_kernels ALL DEPENDS ${SGTC_GPU_OUTPUTS})
+endfunction()
+
+function(sgtc_add_gpu_programs)
+  # What the host decides about GPU kernels.
+  add_library(sgtc_kernels_host STATIC kernels/matmul/sm_90a/schedule.cc)
+  target_include_directories(sgtc_kernels_host PUBLIC "${CMAKE_SOURCE_DIR}/kernels")
+  target_link_libraries(sgtc_kernels_host PRIVATE sgtc_options)
+  add_library(sgtc_gpu_testing STATIC EXCLUDE_FROM_ALL
+    tests/gpu/cublas.cc tests/gpu/cuda_driver.cc tests/gpu/matmul_problem.cc)
+  target_include_directories(sgtc_gpu_testing PUBLIC "${CMAKE_SOURCE_DIR}/tests")
+  target_link_libraries(sgtc_gpu_testing PUBLIC sgtc_kernels_host sgtc_options ${CMAKE_DL_LIBS})
+  # Static, because the machine with the GPU may have an older C++ library.
+  target_link_options(sgtc_gpu_testing PUBLIC -static-libstdc++ -static-libgcc)
+  add_executable(gpu_matmul_check tests/gpu/matmul_check.cc)
+  add_executable(gpu_matmul_bench EXCLUDE_FROM_ALL tests/gpu/matmul_bench.cc)
+  foreach(program gpu_matmul_check gpu_matmul_bench)
+    target_link_libraries(${program} PRIVATE sgtc_gpu_testing)
+  endforeach()
+endfunction()
