@@ -19,8 +19,10 @@ set(SGTC_KERNEL_CPU_FLAGS ${SGTC_KERNEL_FLAGS} -march=x86-64-v3 -mavx512f -Wno-p
 
 # For GPUs. Without -fconvergent-functions LLVM would move barriers and products of warps in and out
 # of branches.
-set(SGTC_KERNEL_SM_90A_FLAGS
-    ${SGTC_KERNEL_FLAGS} --target=nvptx64-nvidia-cuda -march=sm_90a -Xclang -target-feature -Xclang
+set(SGTC_KERNEL_SM_90A_FLAGS ${SGTC_KERNEL_FLAGS})
+list(REMOVE_ITEM SGTC_KERNEL_SM_90A_FLAGS -fno-stack-protector)
+list(APPEND SGTC_KERNEL_SM_90A_FLAGS
+    --target=nvptx64-nvidia-cuda -march=sm_90a -Xclang -target-feature -Xclang
     +ptx80 -fconvergent-functions)
 
 # Compiles SOURCE to the bitcode file OUTPUT; the further arguments are compiler flags.

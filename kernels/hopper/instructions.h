@@ -106,7 +106,8 @@ enum class Keep : uint64_t {  // policies of the L2 cache
   kLong = 0x14F0000000000000,
 };
 
-/// Copies the box at (x, y, z) of a tensor, x along contiguous elements; elements outside are zeros.
+/// Copies the box at (x, y, z) of a tensor, x along contiguous elements; elements outside are
+/// zeros.
 SGTC_DEVICE void copy_box(uint32_t to, const TensorMap* tensor, int32_t x, int32_t y, int32_t z,
                           uint32_t barrier, Keep keep) {
   asm volatile(

@@ -7,9 +7,9 @@
 //   line-major: the box's rows run along the operand's rows (or columns), one box of 64 x 64 after
 //   the other.
 //
-// Accumulators of m64nN: thread t of the warpgroup holds the rows 16 (t / 32) + (t % 32) / 4 and that
-// plus 8; its elements 4j and 4j + 1 are columns 8j + 2 (t % 4) and the next of the first row, 4j + 2
-// and 4j + 3 of the second.
+// Accumulators of m64nN: thread t of the warpgroup holds the rows 16 (t / 32) + (t % 32) / 4 and
+// that plus 8; its elements 4j and 4j + 1 are columns 8j + 2 (t % 4) and the next of the first row,
+// 4j + 2 and 4j + 3 of the second.
 #pragma once
 
 #include "hopper/instructions.h"
@@ -17,9 +17,9 @@
 namespace sgtc::hopper {
 
 inline constexpr int kAccumulators = 128;
-inline constexpr uint32_t kDepth = 64;        // of one box
-inline constexpr uint32_t kProductDepth = 16; // of one instruction
-inline constexpr uint32_t kRowBytes = 128;    // of a box
+inline constexpr uint32_t kDepth = 64;         // of one box
+inline constexpr uint32_t kProductDepth = 16;  // of one instruction
+inline constexpr uint32_t kRowBytes = 128;     // of a box
 inline constexpr uint32_t kBoxBytes = 64 * kRowBytes;
 
 /// The descriptor of an operand at a shared address. Within a cluster the address carries the
@@ -34,11 +34,14 @@ SGTC_DEVICE uint64_t operand_descriptor(uint32_t address) {
 
 /// What to add to a descriptor for the next kProductDepth of the depth.
 template <bool LineMajor>
-inline constexpr uint64_t kDepthStep = (LineMajor ? kProductDepth * kRowBytes : kProductDepth * 2) / 16;
+inline constexpr uint64_t kDepthStep =
+    (LineMajor ? kProductDepth * kRowBytes : kProductDepth * 2) / 16;
 
 /// Before the first product, and after other accesses to the accumulators.
 SGTC_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-SGTC_DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+SGTC_DEVICE void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 /// Waits until at most `Pending` groups of products are unfinished.
 template <int Pending>
 SGTC_DEVICE void wait_for_products() {
@@ -47,18 +50,17 @@ SGTC_DEVICE void wait_for_products() {
 
 // Lists of operands of inline assembly.
 #define SGTC_SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
-#define SGTC_SUMS_16(i) \
-  SGTC_SUMS_4(i), SGTC_SUMS_4(i + 4), SGTC_SUMS_4(i + 8), SGTC_SUMS_4(i + 12)
+#define SGTC_SUMS_16(i) SGTC_SUMS_4(i), SGTC_SUMS_4(i + 4), SGTC_SUMS_4(i + 8), SGTC_SUMS_4(i + 12)
 #define SGTC_SUMS_64(i) \
   SGTC_SUMS_16(i), SGTC_SUMS_16(i + 16), SGTC_SUMS_16(i + 32), SGTC_SUMS_16(i + 48)
 #define SGTC_NAMES_4(t) "%" t "0, %" t "1, %" t "2, %" t "3"
 #define SGTC_NAMES_8(t) SGTC_NAMES_4(t) ", %" t "4, %" t "5, %" t "6, %" t "7"
 #define SGTC_NAMES_10(t) SGTC_NAMES_8(t) ", %" t "8, %" t "9, "
-#define SGTC_NAMES_60                                                                       \
-  SGTC_NAMES_10("") SGTC_NAMES_10("1") SGTC_NAMES_10("2") SGTC_NAMES_10("3") SGTC_NAMES_10("4") \
-      SGTC_NAMES_10("5")
+#define SGTC_NAMES_60 \
+  SGTC_NAMES_10("")   \
+  SGTC_NAMES_10("1") SGTC_NAMES_10("2") SGTC_NAMES_10("3") SGTC_NAMES_10("4") SGTC_NAMES_10("5")
 #define SGTC_NAMES_64 SGTC_NAMES_60 SGTC_NAMES_4("6")
-#define SGTC_NAMES_128                                                                   \
+#define SGTC_NAMES_128                                                                      \
   SGTC_NAMES_60 SGTC_NAMES_10("6") SGTC_NAMES_10("7") SGTC_NAMES_10("8") SGTC_NAMES_10("9") \
       SGTC_NAMES_10("10") SGTC_NAMES_10("11") SGTC_NAMES_8("12")
 
@@ -78,14 +80,16 @@ SGTC_DEVICE void multiply(float (&sums)[kAccumulators], uint64_t a, uint64_t b, 
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SGTC_NAMES_64
         "}, %64, %65, accumulate, 1, 1, %67, %68;\n}"
         : SGTC_SUMS_64(First)
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{LineMajorA}), "n"(int{LineMajorB}));
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{LineMajorA}),
+          "n"(int{LineMajorB}));
   } else {
     asm volatile(
         "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %130, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" SGTC_NAMES_128
         "}, %128, %129, accumulate, 1, 1, %131, %132;\n}"
         : SGTC_SUMS_64(First), SGTC_SUMS_64(First + 64)
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{LineMajorA}), "n"(int{LineMajorB}));
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{LineMajorA}),
+          "n"(int{LineMajorB}));
   }
 }
 

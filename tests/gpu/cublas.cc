@@ -33,8 +33,7 @@ Cublas::Cublas(const std::string& file) {
     std::exit(1);
   }
   static Functions functions;
-  functions.cublasCreate_v2 =
-      reinterpret_cast<int (*)(void**)>(dlsym(library, "cublasCreate_v2"));
+  functions.cublasCreate_v2 = reinterpret_cast<int (*)(void**)>(dlsym(library, "cublasCreate_v2"));
   functions.cublasGemmEx =
       reinterpret_cast<decltype(functions.cublasGemmEx)>(dlsym(library, "cublasGemmEx"));
   functions_ = &functions;

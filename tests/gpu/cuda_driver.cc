@@ -171,12 +171,9 @@ void Kernel::start_with(const Launch& launch, void* parameters) const {
   LaunchAttribute cluster = {};
   cluster.id = kClusterDimension;
   cluster.cluster = {launch.cluster, 1, 1};
-  const LaunchConfiguration configuration = {{launch.blocks, 1, 1},
-                                             {launch.threads, 1, 1},
-                                             launch.shared_bytes,
-                                             nullptr,
-                                             &cluster,
-                                             launch.cluster > 1 ? 1u : 0u};
+  const LaunchConfiguration configuration = {
+      {launch.blocks, 1, 1},       {launch.threads, 1, 1}, launch.shared_bytes, nullptr, &cluster,
+      launch.cluster > 1 ? 1u : 0u};
   CHECK_CUDA(cuLaunchKernelEx(&configuration, function_, &parameters, nullptr));
 }
 

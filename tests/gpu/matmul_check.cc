@@ -93,9 +93,8 @@ Matrix read_result(const MatmulProblem& problem, const DeviceMemory& memory) {
   Matrix values;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < s.columns; ++column) {
-      const uint32_t word = static_cast<uint32_t>(
-                                bits[static_cast<size_t>(row * problem.stride() + column)])
-                            << 16;
+      const uint32_t word =
+          static_cast<uint32_t>(bits[static_cast<size_t>(row * problem.stride() + column)]) << 16;
       values.push_back(static_cast<double>(__builtin_bit_cast(float, word)));
     }
   }
@@ -171,9 +170,8 @@ struct Tally {
 };
 
 void check_products(const std::string& folder, Tally& tally) {
-  const MatmulSizes sizes[] = {
-      {1, 1, 1, 1}, {1, 256, 512, 128}, {1, 300, 200, 100}, {2, 257, 391, 72}, {3, 130, 70, 513},
-      {1, 900, 1100, 640}};
+  const MatmulSizes sizes[] = {{1, 7, 90, 11},    {1, 256, 512, 128}, {1, 300, 200, 100},
+                               {2, 257, 391, 72}, {3, 130, 70, 513},  {1, 900, 1100, 640}};
   const char* kernels[] = {"pingpong_dd",         "pingpong_dl",         "pingpong_ld",
                            "pingpong_ll",         "pingpong_pair_dd",    "pingpong_pair_dl",
                            "cooperative_dd",      "cooperative_ll",      "cooperative_pair_dd",

@@ -30,8 +30,8 @@ constexpr Launch kHelperLaunch = {1024, kHelperThreads, 0, 1};
 MatmulSchedule schedule_of(const MatmulProblem& problem, const MatmulOptions& options) {
   const MatmulSizes& s = problem.sizes();
   return schedule_matmul(parse_variant(options.kernel).form,
-                         {s.batch, s.rows, s.columns, s.depth, options.blocks,
-                          options.raster_group, options.split_depth});
+                         {s.batch, s.rows, s.columns, s.depth, options.blocks, options.raster_group,
+                          options.split_depth});
 }
 
 hopper::TensorMap map_of(const Operand& operand, DeviceAddress address, const MatmulForm& form,
@@ -52,8 +52,8 @@ hopper::TensorMap map_of(const Operand& operand, DeviceAddress address, const Ma
 int64_t Operand::stride() const { return round_up(line_major ? lines : depth, 16); }
 
 double Operand::value(int64_t batch_index, int64_t line, int64_t k) const {
-  const int64_t index = (batch_index * outer() + (line_major ? k : line)) * stride() +
-                        (line_major ? line : k);
+  const int64_t index =
+      (batch_index * outer() + (line_major ? k : line)) * stride() + (line_major ? line : k);
   return number(random_element(seed, static_cast<uint64_t>(index), scale));
 }
 
@@ -78,8 +78,8 @@ MatmulVariant parse_variant(const std::string& name) {
   return variant;
 }
 
-MatmulProblem::MatmulProblem(const std::string& folder, const MatmulSizes& sizes,
-                             bool line_major_a, bool line_major_b)
+MatmulProblem::MatmulProblem(const std::string& folder, const MatmulSizes& sizes, bool line_major_a,
+                             bool line_major_b)
     : helpers_(folder + "/helpers.cubin"),
       sizes_(sizes),
       a_{sizes.batch, sizes.rows, sizes.depth, line_major_a, kSeedA, kScaleA},
@@ -96,9 +96,8 @@ MatmulProblem::MatmulProblem(const std::string& folder, const MatmulSizes& sizes
 
 void MatmulProblem::fill(DeviceMemory& memory, uint32_t seed, float scale) const {
   Kernel(helpers_, "fill_random")
-      .start(kHelperLaunch,
-             FillParameters{reinterpret_cast<uint16_t*>(memory.address()), memory.bytes() / 2, seed,
-                            scale});
+      .start(kHelperLaunch, FillParameters{reinterpret_cast<uint16_t*>(memory.address()),
+                                           memory.bytes() / 2, seed, scale});
   synchronize_device();
 }
 
@@ -137,8 +136,7 @@ MatmulProblem::Poison MatmulProblem::count_poison(const DeviceMemory& tensor) co
       .start(kHelperLaunch,
              PoisonParameters{reinterpret_cast<const uint16_t*>(tensor.address()),
                               static_cast<uint64_t>(sizes_.batch * sizes_.rows),
-                              static_cast<uint64_t>(sizes_.columns),
-                              static_cast<uint64_t>(stride_),
+                              static_cast<uint64_t>(sizes_.columns), static_cast<uint64_t>(stride_),
                               reinterpret_cast<uint64_t*>(counts.address())});
   Poison poison = {};
   counts.read(&poison, sizeof(poison));

@@ -17,9 +17,9 @@ inline __attribute__((always_inline)) uint32_t random_bits(uint32_t seed, uint64
 /// The bits of a bfloat16 in [-scale, scale); `scale` is a power of two.
 inline __attribute__((always_inline)) uint16_t random_element(uint32_t seed, uint64_t index,
                                                               float scale) {
-  const float value = static_cast<float>(static_cast<int32_t>(random_bits(seed, index) >> 8) -
-                                         (1 << 23)) *
-                      (scale / (1 << 23));
+  const float value =
+      static_cast<float>(static_cast<int32_t>(random_bits(seed, index) >> 8) - (1 << 23)) *
+      (scale / (1 << 23));
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }

@@ -1,12 +1,11 @@
 // Schedules of matrix products for GPUs: every tile's depth is covered once, and nobody waits for
 // one who waits.
-#include "matmul/sm_90a/schedule.h"
-
 #include <map>
 #include <set>
 #include <tuple>
 #include <vector>
 
+#include "matmul/sm_90a/schedule.h"
 #include "support/catch.h"
 
 using namespace sgtc::kernels;
@@ -39,8 +38,7 @@ void check_coverage(const MatmulForm& form, const MatmulWork& work, size_t tiles
   for (const auto& [tile, blocks] : covered) {
     CHECK(blocks == std::vector<int>(static_cast<size_t>(depth_blocks), 1));
   }
-  CHECK(schedule.items.size() ==
-        static_cast<size_t>(schedule.rounds * work.blocks / form.cluster));
+  CHECK(schedule.items.size() == static_cast<size_t>(schedule.rounds * work.blocks / form.cluster));
 }
 
 // The slots that owners add, in order, are those that others leave for the same tile, each once.
@@ -87,13 +85,13 @@ TEST_CASE("splitting the depth gives clusters equal work") {
   for (size_t i = 0; i < schedule.items.size(); ++i) {
     length[i % 66] += schedule.items[i].depth_end - schedule.items[i].depth_begin;
   }
-  // 36 tiles of 512 k-blocks: 18432 / 66 = 279.3.
+  // 36 tiles of 512 k-blocks: 18432 / 66 = 279.3. Clusters 0 to 35 take [0, 280) of a tile, the
+  // others [280, 512) of one tile and a fifth of [280, 512) of another.
   for (const int blocks : length) CHECK(blocks <= 280);
 }
 
 TEST_CASE("a cluster that adds parts of sums leaves none behind them") {
-  const MatmulSchedule schedule =
-      schedule_matmul(kCooperative, {1, 640, 768, 32768, 132, 8, true});
+  const MatmulSchedule schedule = schedule_matmul(kCooperative, {1, 640, 768, 32768, 132, 8, true});
   std::set<size_t> waiting;
   for (size_t i = 0; i < schedule.items.size(); ++i) {
     const size_t cluster = i % 132;
@@ -107,6 +105,16 @@ TEST_CASE("groups of the raster keep rows together") {
   const MatmulSchedule schedule = schedule_matmul(kPingPong, {1, 512, 384, 64, 6, 2, false});
   std::vector<std::pair<int, int>> order;
   for (const MatmulItem& item : schedule.items) order.emplace_back(item.row, item.column);
-  CHECK(order == std::vector<std::pair<int, int>>{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2},
-                                                  {2, 0}, {3, 0}, {2, 1}, {3, 1}, {2, 2}, {3, 2}});
+  CHECK(order == std::vector<std::pair<int, int>>{{0, 0},
+                                                  {1, 0},
+                                                  {0, 1},
+                                                  {1, 1},
+                                                  {0, 2},
+                                                  {1, 2},
+                                                  {2, 0},
+                                                  {3, 0},
+                                                  {2, 1},
+                                                  {3, 1},
+                                                  {2, 2},
+                                                  {3, 2}});
 }

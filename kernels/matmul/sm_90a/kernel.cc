@@ -15,27 +15,11 @@
 // cache, and it splits long depths over several clusters. A cluster that has computed a part of a
 // tile's sum leaves it in memory and raises a flag; the tile's owner adds the parts in a fixed
 // order, so results have the same bits in every run.
-//
-// Accumulators are scattered over the threads of a warp (hopper/tensor_core.h). They pass through
-// shared memory, eight rows of 64 columns at a time and in single precision, and reach
-// sgtc_tile_store as 16 consecutive columns per thread, the same that kernels for the CPU give it.
-// Left out: bulk tensor stores of the result. They would save instructions, but the tile visitor
-// would then have to hand back what it stores.
+#include "hopper/tensor_core.h"
+#include "matmul/sm_90a/epilogue.h"
 #include "matmul/sm_90a/launch.h"
 
-#include "hopper/tensor_core.h"
-
 namespace sgtc::kernels {
-
-typedef float V16f __attribute__((vector_size(64)));
-
-/// Defined anew for each kernel by the code generator: stores elements (batch, row, column …
-/// column + lanes - 1) of the kernel's results, after whatever elementwise operators were fused. All
-/// threads of a warp call it together, with neighbouring columns (four threads) and rows, those
-/// outside the result with lanes == 0.
-extern "C" void sgtc_tile_store(void* const* args, int64_t batch, int64_t row, int64_t column,
-                                V16f values, int64_t lanes);
-
 namespace {
 
 using namespace sgtc::hopper;
@@ -51,9 +35,7 @@ struct RingPosition {
   uint32_t stage = 0;
   uint32_t parity = 0;
 
-  SGTC_DEVICE RingPosition at(uint32_t block) {
-    return {block % Stages, block / Stages & 1};
-  }
+  SGTC_DEVICE RingPosition at(uint32_t block) { return {block % Stages, block / Stages & 1}; }
   SGTC_METHOD void advance() {
     if (++stage == Stages) {
       stage = 0;
@@ -182,6 +164,7 @@ class Matmul {
       const MatmulItem work = item(round);
       if (work.depth_begin == work.depth_end) break;
       if constexpr (Form.ping_pong) ring = Ring::at(round * depth_blocks_);
+      epilogue(work, consumer).prefetch();
       float sums[kAccumulators];
       multiply_tile(work, consumer, ring, sums);
       finish_tile(work, consumer, sums);
@@ -219,9 +202,10 @@ class Matmul {
   SGTC_METHOD void multiply_block(uint32_t stage, uint32_t consumer, bool accumulate,
                                   float (&sums)[kAccumulators]) const {
     const uint32_t first = Form.ping_pong ? 0 : consumer;
-    const uint64_t a = operand_descriptor<LineMajorA>(begin_ + first * kBoxBytes) +
-                       stage * (kStageBytes / 16);
-    const uint64_t b = operand_descriptor<LineMajorB>(begin_ + kBytesA) + stage * (kStageBytes / 16);
+    const uint64_t a =
+        operand_descriptor<LineMajorA>(begin_ + first * kBoxBytes) + stage * (kStageBytes / 16);
+    const uint64_t b =
+        operand_descriptor<LineMajorB>(begin_ + kBytesA) + stage * (kStageBytes / 16);
     begin_products();
 #pragma clang loop unroll(full)
     for (uint32_t step = 0; step < kMatmulDepth / kProductDepth; ++step) {
@@ -257,7 +241,7 @@ class Matmul {
       }
       for (int32_t i = 0; i < work.partials; ++i) add_partial(work.slot + i, consumer, sums);
     }
-    visit(work, consumer, sums);
+    epilogue(work, consumer).visit(sums);
   }
 
   SGTC_METHOD uint32_t partial_index(uint32_t slot, uint32_t consumer) const {
@@ -301,67 +285,13 @@ class Matmul {
     }
   }
 
-  // The epilogue: a warp's 16 rows x 64 columns at a time, in two halves of 8 rows.
-
-  SGTC_METHOD void visit(const MatmulItem& work, uint32_t consumer,
-                         const float (&sums)[kAccumulators]) const {
-    constexpr uint32_t kColumnBlocks = Form.columns / 64;
-    const uint32_t warp = thread_index() / kWarpThreads % 4;
-    const uint32_t row = first_row(work) + (Form.ping_pong ? 0 : 64 * consumer) + 16 * warp;
-    const uint32_t buffer = staging() + (4 * consumer + warp) * kMatmulStaging;
-#pragma clang loop unroll(full)
-    for (uint32_t part = 0; part < kAccumulators / 16; ++part) {
-      const uint32_t half = part % 2;
-      const uint32_t block = part / 2;
-      const uint32_t row_block = block / kColumnBlocks;
-      visit_part(work, row + 64 * row_block + 8 * half,
-                 work.column * Form.columns + 64 * (block % kColumnBlocks), buffer,
-                 sums + 32 * block + 2 * half);
-    }
-  }
-
-  SGTC_METHOD void visit_part(const MatmulItem& work, uint32_t first_row, uint32_t first_column,
-                              uint32_t buffer, const float* sums) const {
-    const uint32_t lane = thread_index() % kWarpThreads;
-    const uint32_t row = first_row + lane / 4;
-    const uint32_t column = first_column + lane % 4 * 16;
-    synchronize_warp();
-    stage_sums(buffer + lane / 4 * kMatmulStagingRow, lane % 4, sums);
-    synchronize_warp();
-    const V16f values = staged_columns(buffer + lane / 4 * kMatmulStagingRow, lane % 4);
-    sgtc_tile_store(args_, work.batch, row, column, values, lanes_at(row, column));
-  }
-
-  // Units of 16 bytes in the right half of a row swap places with their neighbours: that and the
-  // padding of rows keep both writes and reads free of bank conflicts.
-  SGTC_DEVICE void stage_sums(uint32_t row, uint32_t quarter, const float* sums) {
-#pragma clang loop unroll(full)
-    for (uint32_t pair = 0; pair < 8; ++pair) {
-      const uint32_t place = pair < 4 ? quarter : quarter ^ 2;
-      store_shared(row + 32 * pair + 8 * place, sums[4 * pair], sums[4 * pair + 1]);
-    }
-  }
-  SGTC_DEVICE V16f staged_columns(uint32_t row, uint32_t quarter) {
-    V16f values;
-#pragma clang loop unroll(full)
-    for (uint32_t unit = 0; unit < 4; ++unit) {
-      float x, y, z, w;
-      load_shared(row + 64 * quarter + 16 * (unit ^ quarter / 2), x, y, z, w);
-      values[4 * unit] = x;
-      values[4 * unit + 1] = y;
-      values[4 * unit + 2] = z;
-      values[4 * unit + 3] = w;
-    }
-    return values;
-  }
-
-  // Folds to 16 where the compiler knows that tiles fill the result.
-  SGTC_METHOD int64_t lanes_at(uint32_t row, uint32_t column) const {
-    const auto rows = static_cast<uint32_t>(shape_.rows);
-    const auto columns = static_cast<uint32_t>(shape_.columns);
-    if (rows % (Form.rows * Form.cluster) == 0 && columns % Form.columns == 0) return 16;
-    if (row >= rows || column >= columns) return 0;
-    return columns - column < 16 ? columns - column : 16;
+  SGTC_METHOD Epilogue<Form> epilogue(const MatmulItem& work, uint32_t consumer) const {
+    return {shape_,
+            args_,
+            work.batch,
+            first_row(work) + (Form.ping_pong ? 0 : 64 * consumer),
+            work.column * Form.columns,
+            staging() + 4 * consumer * kMatmulStaging};
   }
 
   const MatmulSm90aShape& shape_;
@@ -376,18 +306,18 @@ class Matmul {
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_MATMUL(form, constant, layout, line_major_a, line_major_b)                           \
-  extern "C" __attribute__((always_inline)) void sgtc_matmul_sm_90a_##form##_##layout(            \
-      const sgtc::kernels::MatmulSm90aShape* shape, void* const* args,                            \
-      const sgtc::kernels::MatmulSm90aTensors* tensors) {                                         \
-    sgtc::kernels::Matmul<sgtc::kernels::constant, line_major_a, line_major_b>(*shape, args,      \
-                                                                               *tensors)          \
-        .run();                                                                                   \
+#define SGTC_MATMUL(form, constant, layout, line_major_a, line_major_b)                      \
+  extern "C" __attribute__((always_inline)) void sgtc_matmul_sm_90a_##form##_##layout(       \
+      const sgtc::kernels::MatmulSm90aShape* shape, void* const* args,                       \
+      const sgtc::kernels::MatmulSm90aTensors* tensors) {                                    \
+    sgtc::kernels::Matmul<sgtc::kernels::constant, line_major_a, line_major_b>(*shape, args, \
+                                                                               *tensors)     \
+        .run();                                                                              \
   }
-#define SGTC_MATMUL_LAYOUTS(form, constant)       \
-  SGTC_MATMUL(form, constant, dd, false, false)   \
-  SGTC_MATMUL(form, constant, dl, false, true)    \
-  SGTC_MATMUL(form, constant, ld, true, false)    \
+#define SGTC_MATMUL_LAYOUTS(form, constant)     \
+  SGTC_MATMUL(form, constant, dd, false, false) \
+  SGTC_MATMUL(form, constant, dl, false, true)  \
+  SGTC_MATMUL(form, constant, ld, true, false)  \
   SGTC_MATMUL(form, constant, ll, true, true)
 
 SGTC_MATMUL_LAYOUTS(pingpong, kPingPong)

@@ -32,38 +32,63 @@ std::vector<MatmulItem> raster(const MatmulForm& form, const MatmulWork& work) {
 
 using Lists = std::vector<std::vector<MatmulItem>>;  // of each cluster
 
-/// Fewer tiles than clusters: every cluster gets the same number of k-blocks, at most.
-int64_t split(const std::vector<MatmulItem>& tiles, Lists& lists) {
-  const auto clusters = static_cast<int64_t>(lists.size());
-  const auto count = static_cast<int64_t>(tiles.size());
-  const int64_t depth = tiles.front().depth_end;
-  const int64_t share = ceil_divide(count * depth, clusters);
-  int64_t slots = 0;
-  int64_t cluster = count;  // the one that the next tail goes to
-  int64_t room = share;
-  for (int64_t i = 0; i < count; ++i) {
-    MatmulItem head = tiles[static_cast<size_t>(i)];
-    head.depth_end = static_cast<uint16_t>(share);
-    head.slot = static_cast<uint16_t>(slots);
-    for (int64_t begin = share; begin < depth;) {
-      MatmulItem tail = head;
-      const int64_t length = std::min(room, depth - begin);
-      tail.depth_begin = static_cast<uint16_t>(begin);
-      tail.depth_end = static_cast<uint16_t>(begin + length);
-      tail.slot = static_cast<uint16_t>(slots++);
-      tail.partials = -1;
-      lists[static_cast<size_t>(cluster)].push_back(tail);
-      ++head.partials;
-      begin += length;
-      room -= length;
-      if (room == 0) {
-        ++cluster;
-        room = share;
-      }
+/// A part of the depth of tile `tile`, for `cluster`.
+struct Part {
+  int64_t tile, cluster, begin, end;
+};
+
+/// Cuts the depth of fewer tiles than clusters, so that every cluster gets about the same number of
+/// k-blocks, and those that work at the same time are near the same k, where they share operands in
+/// the L2 cache: as long as each tile can have one, the next cluster takes its next part; whole
+/// remainders go to the clusters that are left, in turn, and the last few of those are cut evenly.
+std::vector<Part> cut(int64_t tiles, int64_t depth, int64_t clusters) {
+  const int64_t share = ceil_divide(tiles * depth, clusters);
+  std::vector<Part> parts;
+  int64_t begin = 0, cluster = 0;
+  for (; begin < depth && clusters - cluster >= tiles; begin += share) {
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      parts.push_back({tile, cluster++, begin, std::min(depth, begin + share)});
     }
-    lists[static_cast<size_t>(i)].push_back(head);
   }
-  return slots;
+  if (begin >= depth) return parts;
+  const int64_t left = clusters - cluster;
+  const int64_t whole = tiles / left * left;
+  for (int64_t tile = 0; tile < whole; ++tile) {
+    parts.push_back({tile, cluster + tile % left, begin, depth});
+  }
+  if (whole == tiles) return parts;
+  const int64_t pieces = left / (tiles - whole);
+  const int64_t length = ceil_divide(depth - begin, pieces);
+  for (int64_t tile = whole; tile < tiles; ++tile) {
+    for (int64_t at = begin; at < depth; at += length) {
+      parts.push_back({tile, cluster++, at, std::min(depth, at + length)});
+    }
+  }
+  return parts;
+}
+
+/// Each tile's first part belongs to its owner; the others get slots, in the order of the depth.
+int64_t split(const std::vector<MatmulItem>& tiles, Lists& lists) {
+  const auto count = static_cast<int64_t>(tiles.size());
+  const std::vector<Part> parts =
+      cut(count, tiles.front().depth_end, static_cast<int64_t>(lists.size()));
+  std::vector<int64_t> partials(tiles.size(), -1);
+  for (const Part& part : parts) ++partials[static_cast<size_t>(part.tile)];
+  std::vector<int64_t> slot(tiles.size(), 0);
+  for (size_t tile = 1; tile < tiles.size(); ++tile) {
+    slot[tile] = slot[tile - 1] + partials[tile - 1];
+  }
+  for (const Part& part : parts) {
+    const auto tile = static_cast<size_t>(part.tile);
+    MatmulItem item = tiles[tile];
+    item.depth_begin = static_cast<uint16_t>(part.begin);
+    item.depth_end = static_cast<uint16_t>(part.end);
+    item.slot = static_cast<uint16_t>(slot[tile]);
+    item.partials = static_cast<int16_t>(part.begin == 0 ? partials[tile] : -1);
+    if (part.begin > 0) ++slot[tile];
+    lists[static_cast<size_t>(part.cluster)].push_back(item);
+  }
+  return static_cast<int64_t>(parts.size()) - count;
 }
 
 }  // namespace

@@ -26,10 +26,9 @@ struct MatmulSchedule {
   std::vector<MatmulItem> items;  // [rounds, clusters]
 };
 
-/// Each tile once, or as parts that cover its depth once: its head on a cluster of its own, which
-/// adds the other parts in order and waits for them, and the tails of all tiles packed on the
-/// remaining clusters, which wait for nobody. Tiles and k-blocks in one dimension must be fewer than
-/// 65536, slots fewer than 32768.
+/// Each tile once, or as parts that cover its depth once: the first on a cluster of its own, which
+/// waits for the others and adds them in order, and those on clusters that wait for nobody. Tiles
+/// and k-blocks in one dimension must be fewer than 65536, slots fewer than 32768.
 MatmulSchedule schedule_matmul(const MatmulForm& form, const MatmulWork& work);
 
 }  // namespace sgtc::kernels

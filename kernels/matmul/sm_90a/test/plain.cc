@@ -3,6 +3,8 @@
 
 using namespace sgtc::kernels;
 
+SGTC_NO_PREFETCH
+
 SGTC_TILE_VISITOR {
   const VisitorArguments a = visitor_arguments(args);
   store_columns(a.result + element_at(a, batch, row, column), values, lanes);

@@ -3,6 +3,12 @@
 
 using namespace sgtc::kernels;
 
+extern "C" __attribute__((always_inline)) void sgtc_tile_prefetch(void* const* args, int64_t batch,
+                                                                  int64_t row, int64_t column) {
+  const VisitorArguments a = visitor_arguments(args);
+  prefetch(a.second + element_at(a, batch, row, column));
+}
+
 SGTC_TILE_VISITOR {
   const VisitorArguments a = visitor_arguments(args);
   const int64_t at = element_at(a, batch, row, column);

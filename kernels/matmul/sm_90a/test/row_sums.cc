@@ -6,19 +6,19 @@ using namespace sgtc::kernels;
 
 SGTC_DEVICE float add_neighbour(float value, int distance) {
   float other;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;"
-               : "=f"(other)
-               : "f"(value), "r"(distance));
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=f"(other) : "f"(value), "r"(distance));
   return value + other;
 }
+
+SGTC_NO_PREFETCH
 
 SGTC_TILE_VISITOR {
   const VisitorArguments a = visitor_arguments(args);
   store_columns(a.result + element_at(a, batch, row, column), values, lanes);
   float sum = 0;
 #pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) sum += i < lanes ? values[i] : 0;
-  sum = add_neighbour(add_neighbour(sum, 1), 2);
+  for (int i = 0; i < 8; ++i) sum += i < lanes ? values[i] : 0;
+  sum = add_neighbour(add_neighbour(add_neighbour(sum, 1), 2), 4);
   if (column % 64 != 0 || lanes == 0) return;
   auto* sums = reinterpret_cast<SGTC_GLOBAL float*>(a.second);
   sums[(batch * a.batch_rows + row) * ((a.stride + 63) / 64) + column / 64] = sum;

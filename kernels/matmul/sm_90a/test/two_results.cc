@@ -3,6 +3,8 @@
 
 using namespace sgtc::kernels;
 
+SGTC_NO_PREFETCH
+
 SGTC_TILE_VISITOR {
   const VisitorArguments a = visitor_arguments(args);
   const int64_t at = element_at(a, batch, row, column);

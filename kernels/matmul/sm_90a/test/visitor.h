@@ -7,9 +7,10 @@
 
 namespace sgtc::kernels {
 
-typedef float V16f __attribute__((vector_size(64)));
+using namespace sgtc::hopper;
+
+typedef float V8f __attribute__((vector_size(32)));
 typedef uint32_t V4u __attribute__((vector_size(16)));
-typedef float V4f __attribute__((vector_size(16)));
 #define SGTC_GLOBAL __attribute__((address_space(1)))
 
 /// `args` of sgtc_tile_store.
@@ -34,52 +35,57 @@ SGTC_DEVICE uint32_t pack(float low, float high) {
   return result;
 }
 
-/// Stores the first `lanes` of 16 consecutive elements; vectors are aligned to 32 bytes.
-SGTC_DEVICE void store_columns(SGTC_GLOBAL uint16_t* to, V16f values, int64_t lanes) {
-  if (lanes == 16) {
-    auto* vectors = reinterpret_cast<SGTC_GLOBAL V4u*>(to);
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 2; ++i) {
-      const int j = 8 * i;
-      vectors[i] = V4u{pack(values[j], values[j + 1]), pack(values[j + 2], values[j + 3]),
-                       pack(values[j + 4], values[j + 5]), pack(values[j + 6], values[j + 7])};
-    }
+/// Stores the first `lanes` of eight consecutive elements, which are aligned to 16 bytes.
+SGTC_DEVICE void store_columns(SGTC_GLOBAL uint16_t* to, V8f values, int64_t lanes) {
+  if (lanes == 8) {
+    *reinterpret_cast<SGTC_GLOBAL V4u*>(to) =
+        V4u{pack(values[0], values[1]), pack(values[2], values[3]), pack(values[4], values[5]),
+            pack(values[6], values[7])};
     return;
   }
 #pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 8; ++i) {
     if (i < lanes) to[i] = static_cast<uint16_t>(pack(values[i], 0));
   }
 }
 
-/// 16 consecutive elements, zeros from `lanes` on.
-SGTC_DEVICE V16f load_columns(const SGTC_GLOBAL uint16_t* from, int64_t lanes) {
-  V16f values = {};
-  if (lanes == 16) {
-    const auto* vectors = reinterpret_cast<const SGTC_GLOBAL V4u*>(from);
+/// Eight consecutive elements that no one writes while the kernel runs, zeros from `lanes` on.
+SGTC_DEVICE V8f load_columns(const SGTC_GLOBAL uint16_t* from, int64_t lanes) {
+  V8f values = {};
+  if (lanes == 8) {
+    uint32_t pairs[4];
+    load_constant((const void*)from, pairs);
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 8; ++i) {
-      const uint32_t pair = vectors[i / 4][i % 4];
-      values[2 * i] = __builtin_bit_cast(float, pair << 16);
-      values[2 * i + 1] = __builtin_bit_cast(float, pair & 0xffff0000);
+    for (int i = 0; i < 4; ++i) {
+      values[2 * i] = __builtin_bit_cast(float, pairs[i] << 16);
+      values[2 * i + 1] = __builtin_bit_cast(float, pairs[i] & 0xffff0000);
     }
     return values;
   }
 #pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 8; ++i) {
     if (i < lanes) values[i] = __builtin_bit_cast(float, static_cast<uint32_t>(from[i]) << 16);
   }
   return values;
 }
 
+/// Brings the 128 bytes at an address into the L2 cache.
+SGTC_DEVICE void prefetch(const SGTC_GLOBAL uint16_t* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
 /// values + bias[column …], a vector of floats that is readable up to a multiple of 16.
-SGTC_DEVICE V16f add_bias(V16f values, const SGTC_GLOBAL uint16_t* bias, int64_t column,
-                          int64_t lanes) {
+SGTC_DEVICE V8f add_bias(V8f values, const SGTC_GLOBAL uint16_t* bias, int64_t column,
+                         int64_t lanes) {
   if (lanes == 0) return values;
-  const auto* vectors =
-      reinterpret_cast<const SGTC_GLOBAL V4f*>(bias) + column / 4;
+  const auto* floats = reinterpret_cast<const SGTC_GLOBAL float*>(bias) + column;
 #pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) values[i] += vectors[i / 4][i % 4];
+  for (int i = 0; i < 2; ++i) {
+    uint32_t words[4];
+    load_constant((const void*)(floats + 4 * i), words);
+#pragma clang loop unroll(full)
+    for (int j = 0; j < 4; ++j) values[4 * i + j] += __builtin_bit_cast(float, words[j]);
+  }
   return values;
 }
 
@@ -89,12 +95,12 @@ SGTC_DEVICE float tanh(float x) {
   return result;
 }
 /// GELU in its tanh form.
-SGTC_DEVICE V16f gelu(V16f values) {
+SGTC_DEVICE V8f gelu(V8f values) {
 #pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const float x = values[i];
-    const float inner = x * (0.7978845608f + 0.035677408136f * x * x);
-    values[i] = 0.5f * x + 0.5f * x * tanh(inner);
+    const float inner = x * __builtin_fmaf(0.035677408136f * x, x, 0.7978845608f);
+    values[i] = __builtin_fmaf(0.5f * x, tanh(inner), 0.5f * x);
   }
   return values;
 }
@@ -102,16 +108,20 @@ SGTC_DEVICE V16f gelu(V16f values) {
 }  // namespace sgtc::kernels
 
 /// A kernel of a test: form and layout of launch.h.
-#define SGTC_MATMUL_TEST_KERNEL(name)                                                       \
-  extern "C" void sgtc_matmul_sm_90a_##name(const sgtc::kernels::MatmulSm90aShape*,         \
-                                            void* const*,                                   \
-                                            const sgtc::kernels::MatmulSm90aTensors*);      \
-  extern "C" __attribute__((nvptx_kernel)) void name(sgtc::kernels::MatmulTestLaunch launch) { \
-    sgtc_matmul_sm_90a_##name(&launch.shape, &launch.result, &launch.tensors);              \
+#define SGTC_MATMUL_TEST_KERNEL(name)                                                             \
+  extern "C" void sgtc_matmul_sm_90a_##name(const sgtc::kernels::MatmulSm90aShape*, void* const*, \
+                                            const sgtc::kernels::MatmulSm90aTensors*);            \
+  extern "C" __attribute__((nvptx_kernel)) void name(sgtc::kernels::MatmulTestLaunch launch) {    \
+    sgtc_matmul_sm_90a_##name(&launch.shape, &launch.result, &launch.tensors);                    \
   }
 
+/// A visitor that reads nothing worth prefetching.
+#define SGTC_NO_PREFETCH                                                                   \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_prefetch(void* const*, int64_t, \
+                                                                    int64_t, int64_t) {}
+
 /// Opens the definition of the tile visitor.
-#define SGTC_TILE_VISITOR                                                                      \
-  extern "C" __attribute__((always_inline)) void sgtc_tile_store(                              \
-      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::kernels::V16f values, \
+#define SGTC_TILE_VISITOR                                                                       \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_store(                               \
+      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::kernels::V8f values, \
       int64_t lanes)
