@@ -89,6 +89,7 @@ class Starter {
     sigprocmask(SIG_BLOCK, &set, &signals_before_);
     signals_ = Socket(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);  // it may have been ignored, and ends with it
   }
 
   // A job whose ranks all start here needs no address and no secret from outside.

@@ -60,7 +60,7 @@ TEST_CASE("all ranks of a job on this machine") {
   }
 }
 
-TEST_CASE("--nproc starts as many ranks as the program is for") {
+TEST_CASE("the option --nproc starts as many ranks as the program is for") {
   CHECK(Probe({"--steps", "1", "--nproc", "3"}, {{"PROBE_RANKS", "3"}}).end().code == 0);
   Probe other({"--steps", "1", "--nproc", "3"}, {{"PROBE_RANKS", "2"}});
   CHECK(other.end().code == kExitFailure);
