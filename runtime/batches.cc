@@ -11,8 +11,8 @@ int64_t SampleOrder::at(int64_t epoch, int64_t row) const {
   return permuted(row, samples, key);
 }
 
-void load_step(const plan::Plan& plan, const Feeder& feeder, const SampleOrder& order,
-               DataPosition& position) {
+void load_step(const plan::Plan& plan, int64_t replica, const Feeder& feeder,
+               const SampleOrder& order, DataPosition& position) {
   feeder.load_constants();
   if (order.samples == 0) return;
   const int64_t rows = rows_per_step(plan);
@@ -20,9 +20,11 @@ void load_step(const plan::Plan& plan, const Feeder& feeder, const SampleOrder& 
     ++position.epoch;
     position.row = 0;
   }
-  for (int64_t i = 0; i < rows; ++i) {
+  const int64_t own = plan.micro_batch_rows * plan.micro_batches;
+  const int64_t first = position.row + replica * own;
+  for (int64_t i = 0; i < own; ++i) {
     feeder.load_row(i / plan.micro_batch_rows, i % plan.micro_batch_rows,
-                    order.at(position.epoch, position.row + i));
+                    order.at(position.epoch, first + i));
   }
   position.row += rows;
 }

@@ -19,8 +19,10 @@ using Json = nlohmann::json;
 constexpr char kPrefix[] = "step_";
 constexpr char kManifest[] = "manifest.json";
 constexpr char kState[] = "state.json";
-constexpr char kModel[] = "model.safetensors";
-constexpr char kOptimizer[] = "optimizer.safetensors";
+constexpr char kModel[] = "model";
+constexpr char kOptimizer[] = "optimizer";
+constexpr char kSuffix[] = ".safetensors";
+constexpr char kIndexSuffix[] = ".safetensors.index.json";
 
 std::string step_name(int64_t step) { return format("%s%07ld", kPrefix, static_cast<long>(step)); }
 
@@ -53,41 +55,113 @@ Json state_json(const CheckpointWriter& writer, const Progress& progress) {
           {"program_fingerprint", writer.program_fingerprint}};
 }
 
-// Writes one file of a checkpoint with `fill` and enters it into the manifest.
+// Name of the file that one position writes.
+std::string file_of(const std::string& kind, const CheckpointPart& part) {
+  if (part.positions == 1) return kind + kSuffix;
+  return kind +
+         format("-%05ld-of-%05ld", static_cast<long>(part.position + 1),
+                static_cast<long>(part.positions)) +
+         kSuffix;
+}
+
+// Writes one file of a checkpoint with `fill` and enters it into `files` of a manifest.
 template <class Fill>
-MaybeFailure write_file(const std::string& folder, const char* name, Json& manifest, Fill fill) {
+MaybeFailure write_file(const std::string& folder, const std::string& name, Json& files,
+                        Fill fill) {
   DurableFile file;
   if (MaybeFailure failure = file.create(folder + "/" + name)) return failure;
   if (MaybeFailure failure = fill(file)) return failure;
   if (MaybeFailure failure = file.finish()) return failure;
-  manifest["files"][name] = {{"bytes", file.size()}, {"sha256", file.digest()}};
+  files[name] = {{"bytes", file.size()}, {"sha256", file.digest()}};
   return {};
 }
 
-MaybeFailure write_json(DurableFile& file, const Json& json) {
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  return file.write(text.data(), static_cast<int64_t>(text.size()));
+MaybeFailure write_text(const std::string& folder, const std::string& name, Json& files,
+                        const std::string& text) {
+  return write_file(folder, name, files, [&](DurableFile& file) {
+    return file.write(text.data(), static_cast<int64_t>(text.size()));
+  });
 }
 
-MaybeFailure write_files(const CheckpointWriter& writer, const std::string& folder,
-                         const Progress& progress, const TensorMap& model,
-                         const TensorMap& optimizer) {
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Writes the tensors of one rank. `report`: {"files": as in the manifest, KIND: {"bytes": of the
+// tensors, "weight_map": file of each}}.
+MaybeFailure write_tensors(const std::string& folder, const std::string& kind,
+                           const CheckpointPart& part, const TensorMap& tensors, Json& report) {
+  const std::string name = file_of(kind, part);
+  int64_t bytes = 0;
+  WeightMap map;
+  for (const auto& [tensor, view] : tensors) {
+    bytes += view.bytes;
+    map[tensor] = name;
+  }
+  report[kind] = {{"bytes", bytes}, {"weight_map", map}};
+  return write_file(folder, name, report["files"],
+                    [&](DurableFile& file) { return write_safetensors(file, tensors); });
+}
+
+MaybeFailure write_part(const std::string& folder, const CheckpointPart& part, Json& report) {
+  report = {{"files", Json::object()}};
+  if (!part.writes) return {};
+  if (MaybeFailure failure = write_tensors(folder, kModel, part, part.model, report)) {
+    return failure;
+  }
+  return write_tensors(folder, kOptimizer, part, part.optimizer, report);
+}
+
+MaybeFailure write_index(const std::string& folder, const std::string& kind,
+                         const std::vector<Json>& reports, Json& files) {
+  int64_t bytes = 0;
+  WeightMap map;
+  for (const Json& report : reports) {
+    if (!report.contains(kind)) continue;
+    bytes += report[kind]["bytes"].get<int64_t>();
+    map.merge(report[kind]["weight_map"].get<WeightMap>());
+  }
+  return write_text(folder, kind + kIndexSuffix, files, tensor_index(map, bytes));
+}
+
+// Adds what comes after the tensors; the manifest last.
+MaybeFailure write_rest(const CheckpointWriter& writer, const std::string& folder,
+                        const Progress& progress, int64_t positions,
+                        const std::vector<Json>& reports) {
   Json manifest = {{"format", "sgtc-checkpoint"}, {"version", 1}, {"files", Json::object()}};
-  MaybeFailure failure = write_file(
-      folder, kModel, manifest, [&](DurableFile& file) { return write_safetensors(file, model); });
-  if (failure) return failure;
-  failure = write_file(folder, kOptimizer, manifest,
-                       [&](DurableFile& file) { return write_safetensors(file, optimizer); });
-  if (failure) return failure;
-  failure = write_file(folder, kState, manifest, [&](DurableFile& file) {
-    return write_json(file, state_json(writer, progress));
-  });
+  Json& files = manifest["files"];
+  for (const Json& report : reports) files.update(report["files"]);
+  for (const char* kind : {kModel, kOptimizer}) {
+    if (positions == 1) break;
+    if (MaybeFailure failure = write_index(folder, kind, reports, files)) return failure;
+  }
+  MaybeFailure failure = write_text(folder, kState, files, text_of(state_json(writer, progress)));
   if (failure) return failure;
   Json ignored;
-  failure = write_file(folder, kManifest, ignored,
-                       [&](DurableFile& file) { return write_json(file, manifest); });
+  failure = write_text(folder, kManifest, ignored, text_of(manifest));
   if (failure) return failure;
   return sync_folder(folder);
+}
+
+// Gives the folder its name, then removes older checkpoints.
+MaybeFailure commit(const CheckpointWriter& writer, const std::string& temporary, int64_t step) {
+  const std::string target = writer.root + "/" + step_name(step);
+  remove_tree(target);  // only a broken one can be in the way
+  if (MaybeFailure failure = rename_durably(temporary, target)) return failure;
+  std::vector<int64_t> steps = steps_in(writer.root);
+  std::erase_if(steps, [&](int64_t other) { return other > step; });
+  for (int64_t i = 0; i < static_cast<int64_t>(steps.size()) - writer.keep; ++i) {
+    remove_tree(writer.root + "/" + step_name(steps[static_cast<size_t>(i)]));
+  }
+  return {};
+}
+
+// An empty folder for a new checkpoint. What earlier, interrupted ones left goes away.
+MaybeFailure make_temporary(const std::string& root, const std::string& temporary) {
+  for (const std::string& left : list_folder(root)) {
+    if (left.starts_with("tmp_" + std::string(kPrefix))) remove_tree(root + "/" + left);
+  }
+  return make_folders(temporary);
 }
 
 MaybeFailure read_json(const std::string& path, Json& json) {
@@ -139,45 +213,57 @@ MaybeFailure read_state(const std::string& path, Checkpoint& checkpoint) {
   return {};
 }
 
+// The index if there is one, else the one file.
+std::string tensor_path(const std::string& folder, const std::string& kind) {
+  struct stat status;
+  const std::string index = folder + "/" + kind + kIndexSuffix;
+  return stat(index.c_str(), &status) == 0 ? index : folder + "/" + kind + kSuffix;
+}
+
 }  // namespace
 
-MaybeFailure CheckpointWriter::write(const Progress& progress, const TensorMap& model,
-                                     const TensorMap& optimizer) const {
-  const std::string name = step_name(progress.step);
-  const std::string target = root + "/" + name;
-  const std::string temporary = root + "/tmp_" + name;
-  for (const std::string& left : list_folder(root)) {
-    if (left.starts_with("tmp_" + std::string(kPrefix))) remove_tree(root + "/" + left);
+MaybeFailure CheckpointWriter::write(Job& job, const Progress& progress,
+                                     const CheckpointPart& part) const {
+  const std::string temporary = root + "/tmp_" + step_name(progress.step);
+  if (job.rank() == 0) {
+    if (MaybeFailure failure = make_temporary(root, temporary)) return failure;
   }
-  if (MaybeFailure failure = make_folders(temporary)) return failure;
-  if (MaybeFailure failure = write_files(*this, temporary, progress, model, optimizer)) {
-    return failure;
-  }
-  remove_tree(target);  // only a broken one can be in the way
-  if (MaybeFailure failure = rename_durably(temporary, target)) return failure;
-  std::vector<int64_t> steps = steps_in(root);
-  std::erase_if(steps, [&](int64_t step) { return step > progress.step; });
-  for (int64_t i = 0; i < static_cast<int64_t>(steps.size()) - keep; ++i) {
-    remove_tree(root + "/" + step_name(steps[static_cast<size_t>(i)]));
-  }
-  return {};
+  job.barrier();
+  Json report;
+  if (MaybeFailure failure = write_part(temporary, part, report)) return failure;
+  const std::string text = report.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::vector<std::string> texts = job.all_gather(text);
+  if (job.rank() != 0) return {};
+  std::vector<Json> reports;
+  for (const std::string& each : texts) reports.push_back(Json::parse(each, nullptr, false));
+  MaybeFailure failure = write_rest(*this, temporary, progress, part.positions, reports);
+  return failure ? failure : commit(*this, temporary, progress.step);
 }
 
 MaybeFailure open_checkpoint(const std::string& folder, Checkpoint& checkpoint) {
+  const std::string path = folder + "/" + kManifest;
   Json manifest;
-  if (MaybeFailure failure = read_json(folder + "/" + kManifest, manifest)) return failure;
-  for (const char* name : {kModel, kOptimizer, kState}) {
-    if (!manifest.contains("files") || !manifest["files"].is_object() ||
-        !manifest["files"].contains(name)) {
-      return Failure{folder + "/" + kManifest, std::string("does not list ") + name, {}};
-    }
-    MaybeFailure failure = check_file(folder + "/" + name, manifest["files"][name]);
-    if (failure) return failure;
+  if (MaybeFailure failure = read_json(path, manifest)) return failure;
+  if (!manifest.contains("files") || !manifest["files"].is_object()) {
+    return Failure{path, "does not list files", {}};
   }
+  const Json& files = manifest["files"];
+  for (const std::string kind : {kModel, kOptimizer}) {
+    if (files.contains(kind + kSuffix) || files.contains(kind + kIndexSuffix)) continue;
+    return Failure{path, "does not list " + kind + kSuffix, {}};
+  }
+  if (!files.contains(kState)) return Failure{path, std::string("does not list ") + kState, {}};
+  for (const auto& [name, entry] : files.items()) {
+    if (MaybeFailure failure = check_file(folder + "/" + name, entry)) return failure;
+  }
+  return open_checked_checkpoint(folder, checkpoint);
+}
+
+MaybeFailure open_checked_checkpoint(const std::string& folder, Checkpoint& checkpoint) {
   checkpoint.folder = folder;
   if (MaybeFailure failure = read_state(folder + "/" + kState, checkpoint)) return failure;
-  if (MaybeFailure failure = checkpoint.model.open(folder + "/" + kModel)) return failure;
-  return checkpoint.optimizer.open(folder + "/" + kOptimizer);
+  if (MaybeFailure failure = checkpoint.model.open(tensor_path(folder, kModel))) return failure;
+  return checkpoint.optimizer.open(tensor_path(folder, kOptimizer));
 }
 
 std::optional<Checkpoint> find_checkpoint(const std::string& path) {

@@ -5,10 +5,20 @@
 //   state.json             step, seed, data position and fingerprints
 //   manifest.json          size and SHA-256 of the other files
 //
-// A checkpoint is written into a temporary folder beside it, file by file, each synced, the
-// manifest last; then the folder is synced, renamed and its parent synced. A crash at any point
-// leaves either the new folder whole or none, and never touches an older one: those are removed
-// only after the new one is committed.
+// With P > 1 pipeline positions each writes files of its own, and indices say which file has a
+// tensor, all named as Hugging Face's tools name them:
+//
+//   model-0000p-of-0000P.safetensors      model.safetensors.index.json
+//   optimizer-0000p-of-0000P.safetensors  optimizer.safetensors.index.json
+//
+// Tensors are whole and have the names and shapes of the model, so a program for any mesh can go on
+// from them.
+//
+// A checkpoint is written into a temporary folder beside it. All ranks that have something to write
+// sync their files; only when rank 0 has heard from all of them it writes indices, state and,
+// last, the manifest; then the folder is synced, renamed and its parent synced. A crash of any rank
+// at any point leaves either the new folder whole or none, and never touches an older one: those
+// are removed only after the new one is committed.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +26,9 @@
 #include <string>
 
 #include "failure.h"
+#include "launch/job.h"
 #include "progress.h"
-#include "safetensors.h"
-#include "states.h"
+#include "tensor_files.h"
 
 namespace sgtc::runtime {
 
@@ -26,8 +36,17 @@ struct Checkpoint {
   std::string folder;
   Progress progress;
   std::string model_fingerprint;
-  SafetensorsFile model;
-  SafetensorsFile optimizer;
+  TensorFiles model;
+  TensorFiles optimizer;
+};
+
+/// What one rank adds to a checkpoint.
+struct CheckpointPart {
+  int64_t position = 0;  // of `positions`
+  int64_t positions = 1;
+  bool writes = true;  // false: another replica of the position does
+  TensorMap model;
+  TensorMap optimizer;
 };
 
 /// What is the same in all checkpoints of a run.
@@ -37,13 +56,15 @@ struct CheckpointWriter {
   std::string model_fingerprint;
   std::string program_fingerprint;
 
-  /// Commits a checkpoint of `progress.step`, then removes the oldest beyond `keep`.
-  MaybeFailure write(const Progress& progress, const TensorMap& model,
-                     const TensorMap& optimizer) const;
+  /// Writes the part of this rank into a checkpoint of `progress.step`; a collective of the job.
+  /// Rank 0 commits it, then removes the oldest beyond `keep`.
+  MaybeFailure write(Job& job, const Progress& progress, const CheckpointPart& part) const;
 };
 
 /// Opens one step folder and checks every file against the manifest.
 MaybeFailure open_checkpoint(const std::string& folder, Checkpoint& checkpoint);
+/// Opens one step folder whose files were checked already, by another rank.
+MaybeFailure open_checked_checkpoint(const std::string& folder, Checkpoint& checkpoint);
 
 /// The newest whole checkpoint of `path`, which is a root or one step folder; broken ones are
 /// warned of and passed over. Nothing if there are none at all; dies, naming them, if all are

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace sgtc::runtime {
 namespace {
@@ -33,9 +34,11 @@ MaybeFailure open_tokens(DataFile& data) {
 }
 
 std::string names_of_feeds(const plan::Plan& plan) {
-  std::string names;
-  for (const plan::Feed& feed : plan.feeds) names += (names.empty() ? "" : ", ") + feed.name;
-  return names.empty() ? "none" : names;
+  std::set<std::string> names;
+  for (const plan::Feed& feed : plan.feeds) names.insert(feed.name);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
 }
 
 const plan::Feed* find_feed(const plan::Plan& plan, const std::string& name) {
@@ -214,7 +217,7 @@ MaybeFailure DataSet::agree_on_samples() {
 Feeder::Feeder(const DataSet& data, const PlanMemory& memory) {
   for (const DataSet::Source& source : data.sources()) {
     const plan::Buffer* buffer = memory.find(source.feed);
-    if (!buffer) continue;  // the graph does not use this input
+    if (!buffer) continue;  // another position reads it
     Target target;
     target.source = &source;
     for (int64_t i = 0; i < buffer->count; ++i) {

@@ -65,7 +65,7 @@ class DataSet {
   int64_t tokens_per_sample_ = 0;
 };
 
-/// Copies samples into the feed buffers of a plan.
+/// Copies samples into the feed buffers of a position: those of the inputs that it reads.
 class Feeder {
  public:
   Feeder(const DataSet& data, const PlanMemory& memory);

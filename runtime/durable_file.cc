@@ -91,6 +91,49 @@ MaybeFailure DurableFile::finish() {
   return {};
 }
 
+SharedFile::~SharedFile() {
+  if (file_ >= 0) close(file_);
+}
+
+MaybeFailure SharedFile::create(const std::string& path, int64_t size) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file_ < 0) return cannot(path, "create");
+  if (ftruncate(file_, size) != 0) return cannot(path, "extend");
+  return {};
+}
+
+MaybeFailure SharedFile::open(const std::string& path) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file_ >= 0) return {};
+  Failure failure = cannot(path, "open");
+  failure.remedy = "all ranks need the same file system here";
+  return failure;
+}
+
+MaybeFailure SharedFile::write(const void* data, int64_t size, int64_t offset) {
+  const unsigned char* bytes = static_cast<const unsigned char*>(data);
+  const bool crashes = crashes_here();
+  const int64_t end = crashes ? size / 2 : size;
+  for (int64_t done = 0; done < end;) {
+    const ssize_t written =
+        pwrite(file_, bytes + done, static_cast<size_t>(end - done), offset + done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return cannot(path_, "write");
+    done += written;
+  }
+  if (crashes) raise(SIGKILL);
+  return {};
+}
+
+MaybeFailure SharedFile::finish() {
+  crash_point();
+  if (fsync(file_) != 0) return cannot(path_, "sync");
+  if (close(std::exchange(file_, -1)) != 0) return cannot(path_, "close");
+  return {};
+}
+
 MaybeFailure sync_folder(const std::string& path) {
   crash_point();
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

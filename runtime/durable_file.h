@@ -42,6 +42,28 @@ class DurableFile {
   std::string digest_;
 };
 
+/// A file that several processes write, each its own parts: one creates it, then the others open
+/// it.
+class SharedFile {
+ public:
+  SharedFile() = default;
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  ~SharedFile();
+
+  /// A new file of `size` zero bytes.
+  MaybeFailure create(const std::string& path, int64_t size);
+  MaybeFailure open(const std::string& path);
+  bool is_open() const { return file_ >= 0; }
+  MaybeFailure write(const void* data, int64_t size, int64_t offset);
+  /// Syncs and closes.
+  MaybeFailure finish();
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
 /// Renames within a folder and syncs the folder.
 MaybeFailure rename_durably(const std::string& from, const std::string& to);
 MaybeFailure sync_folder(const std::string& path);

@@ -1,9 +1,11 @@
 #include "evaluation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <string>
 
-#include "durable_file.h"
+#include "communication/groups.h"
 #include "element_type.h"
 #include "failure.h"
 #include "npy.h"
@@ -19,54 +21,59 @@ const plan::Result* find_output(const plan::Plan& plan, const std::string& name)
   return nullptr;
 }
 
-// One output that is being written.
-struct OutputFile {
-  const plan::Result* result = nullptr;
-  std::string path;
-  DurableFile file;
-
-  std::string temporary() const { return path + ".tmp"; }
-
-  MaybeFailure begin(int64_t samples, int64_t micro_batch_rows) {
-    std::vector<int64_t> shape = result->shape;
-    shape[0] = samples * (shape[0] / micro_batch_rows);
-    if (MaybeFailure failure = file.create(temporary())) return failure;
-    const std::string header = npy_header(result->dtype, shape);
-    return file.write(header.data(), static_cast<int64_t>(header.size()));
-  }
-
-  // Appends the first `rows` rows of one micro-batch.
-  MaybeFailure append(const PlanMemory& memory, int64_t micro_batch, int64_t rows,
-                      int64_t micro_batch_rows) {
-    const int64_t bytes = element_count(result->shape) * size_of_element(result->dtype);
-    const plan::Buffer& buffer = memory.buffer(result->buffer);
-    return file.write(memory.address(buffer, micro_batch), bytes / micro_batch_rows * rows);
-  }
-
-  MaybeFailure finish() {
-    if (MaybeFailure failure = file.finish()) return failure;
-    return rename_durably(temporary(), path);
-  }
-};
-
-// The running sums of one loss term.
-struct TermSums {
-  double numerator = 0;
-  double denominator = 0;
-};
-
 double read_scalar(const PlanMemory& memory, const std::string& name, int64_t micro_batch) {
   const plan::Buffer& buffer = memory.buffer(name);
   return read_element(buffer.dtype, memory.address(buffer, micro_batch));
 }
 
-void add_micro_batch(const PlanMemory& memory, const plan::LossTerm& term, int64_t micro_batch,
-                     TermSums& sums) {
-  sums.numerator += read_scalar(memory, term.numerator, micro_batch);
+// The sums of one loss term, or its share of them from one micro-batch.
+struct TermSums {
+  double numerator = 0;
+  double denominator = 0;
+};
+
+TermSums read_term(const PlanMemory& memory, const plan::LossTerm& term, int64_t micro_batch) {
+  TermSums sums;
+  sums.numerator = read_scalar(memory, term.numerator, micro_batch);
   if (!term.denominator.empty()) {
-    sums.denominator += read_scalar(memory, term.denominator, micro_batch);
+    sums.denominator = read_scalar(memory, term.denominator, micro_batch);
   } else {
-    sums.denominator += term.denominator_constant == 0 ? 1 : term.denominator_constant;
+    sums.denominator = term.denominator_constant == 0 ? 1 : term.denominator_constant;
+  }
+  return sums;
+}
+
+// What a rank tells after a pass: a byte that is 1 if it was asked to stop, then its TermSums, by
+// micro-batch and term.
+std::string message_of(const std::vector<TermSums>& terms) {
+  std::string message(1, stop_requested() ? '\1' : '\0');
+  message.append(reinterpret_cast<const char*>(terms.data()), terms.size() * sizeof(TermSums));
+  return message;
+}
+
+TermSums term_in(const std::string& message, size_t index) {
+  TermSums terms;
+  std::memcpy(&terms, message.data() + 1 + index * sizeof terms, sizeof terms);
+  return terms;
+}
+
+bool asks_to_stop(const std::vector<std::string>& messages) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [](const std::string& message) { return message[0] == '\1'; });
+}
+
+// Adds what the ranks told about `count` micro-batches, in their order.
+void add_terms(const plan::Plan& plan, const std::vector<std::string>& messages, int64_t count,
+               std::vector<TermSums>& sums) {
+  std::vector<size_t> used(messages.size());
+  for (int64_t i = 0; i < count; ++i) {
+    for (size_t term = 0; term < sums.size(); ++term) {
+      const Coordinates source = {plan.loss_terms[term].position, i / plan.micro_batches, 0};
+      const size_t rank = static_cast<size_t>(rank_at(plan, source));
+      const TermSums more = term_in(messages[rank], used[rank]++);
+      sums[term].numerator += more.numerator;
+      sums[term].denominator += more.denominator;
+    }
   }
 }
 
@@ -92,69 +99,96 @@ void check_predictions(const plan::Plan& plan, const std::vector<NamedFile>& out
   }
 }
 
-Evaluator::Evaluator(Session& session, const DataSet& data)
-    : session_(session), data_(data), feeder_(data, session.memory()) {}
+Evaluator::Evaluator(Job& job, Session& session, const DataSet& data)
+    : job_(job),
+      session_(session),
+      data_(data),
+      feeder_(data, session.memory()),
+      replicas_(axis_size(session.plan(), "dp")) {}
 
-int64_t Evaluator::dropped_rows() const {
-  return data_.samples() == 0 ? 0 : data_.samples() % session_.plan().micro_batch_rows;
+int64_t Evaluator::micro_batches_per_pass() const {
+  return session_.plan().micro_batches * replicas_;
 }
 
-int64_t Evaluator::rows_per_pass() const {
-  return session_.plan().micro_batch_rows * session_.plan().micro_batches;
+int64_t Evaluator::own(int64_t first) const {
+  return first + session_.coordinates().dp * session_.plan().micro_batches;
 }
 
-void Evaluator::load(int64_t first_row) {
+void Evaluator::run_pass(int64_t first, const StepControl& control) {
+  const plan::Plan& plan = session_.plan();
   feeder_.load_constants();
-  if (data_.samples() == 0) return;
-  const int64_t rows = session_.plan().micro_batch_rows;
-  for (int64_t i = 0; i < rows_per_pass(); ++i) {
-    feeder_.load_row(i / rows, i % rows, std::min(first_row + i, data_.samples() - 1));
+  const int64_t rows = plan.micro_batch_rows;
+  for (int64_t i = 0; data_.samples() > 0 && i < rows * plan.micro_batches; ++i) {
+    feeder_.load_row(i / rows, i % rows, std::min(own(first) * rows + i, data_.samples() - 1));
   }
+  session_.evaluate(control);
+}
+
+std::string Evaluator::terms_of_pass(int64_t first, int64_t end) const {
+  const plan::Plan& plan = session_.plan();
+  std::vector<TermSums> terms;
+  for (int64_t m = 0; m < plan.micro_batches && own(first) + m < end; ++m) {
+    for (const plan::LossTerm& term : plan.loss_terms) {
+      if (term.position != session_.coordinates().pp) continue;
+      terms.push_back(read_term(session_.memory(), term, m));
+    }
+  }
+  return message_of(terms);
 }
 
 std::optional<double> Evaluator::loss(const StepControl& control) {
   const plan::Plan& plan = session_.plan();
-  const int64_t micro_batches =
-      data_.samples() == 0 ? plan.micro_batches : data_.samples() / plan.micro_batch_rows;
+  const int64_t pass = micro_batches_per_pass();
+  const int64_t end = data_.samples() == 0 ? pass : data_.samples() / plan.micro_batch_rows;
   std::vector<TermSums> sums(plan.loss_terms.size());
-  for (int64_t first = 0; first < micro_batches; first += plan.micro_batches) {
-    if (stop_requested()) return std::nullopt;
-    load(first * plan.micro_batch_rows);
-    session_.evaluate(control);
-    const int64_t count = std::min(plan.micro_batches, micro_batches - first);
-    for (size_t term = 0; term < sums.size(); ++term) {
-      for (int64_t m = 0; m < count; ++m) {
-        add_micro_batch(session_.memory(), plan.loss_terms[term], m, sums[term]);
-      }
-    }
+  for (int64_t first = 0; first < end; first += pass) {
+    run_pass(first, control);
+    const std::vector<std::string> messages = job_.all_gather(terms_of_pass(first, end));
+    if (asks_to_stop(messages)) return std::nullopt;
+    if (job_.rank() == 0) add_terms(plan, messages, std::min(pass, end - first), sums);
   }
   double loss = 0;
-  for (size_t term = 0; term < sums.size(); ++term) {
+  for (size_t term = 0; job_.rank() == 0 && term < sums.size(); ++term) {
     loss += plan.loss_terms[term].coefficient * sums[term].numerator / sums[term].denominator;
   }
   return loss;
 }
 
+void Evaluator::write_pass(int64_t first, const plan::Result& result, JointFile& file) const {
+  const plan::Plan& plan = session_.plan();
+  const Coordinates& coordinates = session_.coordinates();
+  if (coordinates.pp != result.position || coordinates.tp != 0) return;
+  const int64_t rows = plan.micro_batch_rows;
+  const int64_t row_bytes = element_count(result.shape) * size_of_element(result.dtype) / rows;
+  const plan::Buffer& buffer = session_.memory().buffer(result.buffer);
+  for (int64_t m = 0; m < plan.micro_batches; ++m) {
+    const int64_t row = (own(first) + m) * rows;
+    const int64_t left = std::min(rows, data_.samples() - row);
+    if (left <= 0) break;
+    file.write(session_.memory().address(buffer, m), left * row_bytes, row * row_bytes);
+  }
+}
+
 void Evaluator::predict(const StepControl& control, const std::vector<NamedFile>& outputs) {
   const plan::Plan& plan = session_.plan();
-  const int64_t rows = plan.micro_batch_rows;
-  std::vector<std::unique_ptr<OutputFile>> files;
+  std::vector<const plan::Result*> results;
+  std::vector<std::unique_ptr<JointFile>> files;
   for (const NamedFile& output : outputs) {
-    files.push_back(std::make_unique<OutputFile>());
-    files.back()->result = find_output(plan, output.names[0]);
-    files.back()->path = output.path;
-    require(files.back()->begin(data_.samples(), rows));
+    results.push_back(find_output(plan, output.names[0]));
+    files.push_back(std::make_unique<JointFile>(job_, output.path));
+    std::vector<int64_t> shape = results.back()->shape;
+    shape[0] = data_.samples() * (shape[0] / plan.micro_batch_rows);
+    const std::string& dtype = results.back()->dtype;
+    files.back()->begin(npy_header(dtype, shape), element_count(shape) * size_of_element(dtype));
   }
-  for (int64_t first = 0; first < data_.samples(); first += rows_per_pass()) {
-    load(first);
-    session_.evaluate(control);
-    for (int64_t m = 0; m < plan.micro_batches; ++m) {
-      const int64_t left = std::min(rows, data_.samples() - first - m * rows);
-      if (left <= 0) break;
-      for (const auto& file : files) require(file->append(session_.memory(), m, left, rows));
+  const int64_t pass = micro_batches_per_pass() * plan.micro_batch_rows;
+  for (int64_t row = 0; row < data_.samples(); row += pass) {
+    run_pass(row / plan.micro_batch_rows, control);
+    for (size_t i = 0; i < files.size(); ++i) {
+      write_pass(row / plan.micro_batch_rows, *results[i], *files[i]);
     }
   }
-  for (const auto& file : files) require(file->finish());
+  for (const auto& file : files) file->commit();
 }
 
 }  // namespace sgtc::runtime

@@ -1,4 +1,8 @@
 // The forward pass over all rows of a data set: its loss, or outputs written to files.
+//
+// The replicas share the micro-batches: pass k takes the next (replicas * M) of them, and replica r
+// the M from r * M on, as in a training step. All ranks run the same number of passes;
+// micro-batches behind the last one repeat the last row and are not counted.
 #pragma once
 
 #include <cstdint>
@@ -6,34 +10,41 @@
 #include <vector>
 
 #include "data_set.h"
+#include "joint_file.h"
+#include "launch/job.h"
 #include "options.h"
 #include "session.h"
 
 namespace sgtc::runtime {
 
+/// Its functions are collectives of the job.
 class Evaluator {
  public:
-  /// Both must outlive this.
-  Evaluator(Session& session, const DataSet& data);
+  /// All must outlive this.
+  Evaluator(Job& job, Session& session, const DataSet& data);
 
   /// The sum of the plan's loss terms, numerators and denominators each added in double over all
-  /// rows of whole micro-batches. Nothing if a stop was requested meanwhile.
+  /// rows of whole micro-batches, in their order whatever the mesh; on rank 0, elsewhere 0.
+  /// Nothing, on all ranks, if a stop was requested meanwhile.
   std::optional<double> loss(const StepControl& control);
-
-  /// Rows that `loss` leaves out: those of a last micro-batch that is not full.
-  int64_t dropped_rows() const;
 
   /// Writes outputs for all rows; a last micro-batch that is not full is filled up with copies of
   /// the last row. Dies for an output that the program does not have or that has no rows.
   void predict(const StepControl& control, const std::vector<NamedFile>& outputs);
 
  private:
-  void load(int64_t first_row);
-  int64_t rows_per_pass() const;
+  int64_t micro_batches_per_pass() const;
+  /// The first micro-batch of this rank in the pass that begins with `first`.
+  int64_t own(int64_t first) const;
+  void run_pass(int64_t first, const StepControl& control);
+  std::string terms_of_pass(int64_t first, int64_t end) const;
+  void write_pass(int64_t first, const plan::Result& result, JointFile& file) const;
 
+  Job& job_;
   Session& session_;
   const DataSet& data_;
   Feeder feeder_;
+  const int64_t replicas_;
 };
 
 /// Dies unless every output is one that `Evaluator::predict` can write.

@@ -46,6 +46,7 @@ struct Options {
   bool quiet = false;
   // The run.
   std::map<std::string, int64_t> dims;
+  std::string mesh;        // "2x4"; empty: by the number of ranks
   int64_t ranks = 0;       // 0: as many as the mesh has
   int64_t threads = 0;     // 0: from the environment
   int64_t rank = -1;       // -1: from the environment

@@ -1,17 +1,21 @@
 #include "plan_loader.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "communication/groups.h"
 #include "failure.h"
 
 namespace sgtc::runtime {
 namespace {
 
-int64_t ranks_of(const plan::Plan& plan) {
-  int64_t ranks = 1;
-  for (const plan::Axis& axis : plan.mesh) ranks *= axis.size;
-  return ranks;
+// "2x4": pipeline times data parallelism, and tensor parallelism if there is any.
+std::string mesh_text(const plan::Plan& plan) {
+  std::string text =
+      std::to_string(axis_size(plan, "pp")) + "x" + std::to_string(axis_size(plan, "dp"));
+  if (axis_size(plan, "tp") > 1) text += "x" + std::to_string(axis_size(plan, "tp"));
+  return text;
 }
 
 std::string sizes_text(const plan::Plan& plan) {
@@ -30,23 +34,61 @@ bool has_sizes(const plan::Plan& plan, const std::map<std::string, int64_t>& wan
   return true;
 }
 
-// The plans that the options allow; dies if there is none.
-std::vector<const plan::Plan*> allowed_plans(const std::vector<plan::Plan>& plans,
-                                             const Options& options) {
-  const int64_t ranks = options.ranks > 0 ? options.ranks : 1;
-  std::vector<const plan::Plan*> allowed;
-  std::string meshes;
-  std::string sizes;
+// Texts without repetitions, joined.
+std::string list_of(const std::vector<plan::Plan>& plans, std::string (*text)(const plan::Plan&),
+                    const char* separator) {
+  std::vector<std::string> texts;
   for (const plan::Plan& plan : plans) {
-    meshes += (meshes.empty() ? "" : ", ") + std::to_string(ranks_of(plan));
-    sizes += (sizes.empty() ? "" : "; ") + sizes_text(plan);
-    if (ranks_of(plan) == ranks && has_sizes(plan, options.dims)) allowed.push_back(&plan);
+    if (std::find(texts.begin(), texts.end(), text(plan)) == texts.end()) {
+      texts.push_back(text(plan));
+    }
   }
-  if (!allowed.empty()) return allowed;
-  if (!options.dims.empty()) die("--dim", "no plan has this size", "compiled are: " + sizes);
-  die("number of ranks",
-      "the plans of this program are for " + meshes + ", found " + std::to_string(ranks),
-      "start as many ranks, or compile it with another --mesh");
+  std::string list;
+  for (const std::string& each : texts) list += (list.empty() ? "" : separator) + each;
+  return list;
+}
+
+std::string mesh_with_ranks(const plan::Plan& plan) {
+  return mesh_text(plan) + " (" + std::to_string(world_size(plan)) + ")";
+}
+
+// The plans of the --mesh and --dim sizes asked for, at least one.
+std::vector<const plan::Plan*> wanted_plans(const std::vector<plan::Plan>& plans,
+                                            const Options& options) {
+  std::vector<const plan::Plan*> meshed;
+  for (const plan::Plan& plan : plans) {
+    if (options.mesh.empty() || options.mesh == mesh_text(plan)) meshed.push_back(&plan);
+  }
+  if (meshed.empty()) {
+    die("--mesh " + options.mesh, "no plan is for this mesh",
+        "compiled are: " + list_of(plans, mesh_text, ", "));
+  }
+  std::vector<const plan::Plan*> sized;
+  for (const plan::Plan* plan : meshed) {
+    if (has_sizes(*plan, options.dims)) sized.push_back(plan);
+  }
+  if (sized.empty()) {
+    die("--dim", "no plan has this size", "compiled are: " + list_of(plans, sizes_text, "; "));
+  }
+  return sized;
+}
+
+// Of those the ones for the first mesh of so many ranks, at least one.
+std::vector<const plan::Plan*> allowed_plans(const std::vector<plan::Plan>& plans, int64_t ranks,
+                                             const Options& options) {
+  std::vector<const plan::Plan*> allowed;
+  for (const plan::Plan* plan : wanted_plans(plans, options)) {
+    const bool fits = world_size(*plan) == ranks &&
+                      (allowed.empty() || mesh_text(*plan) == mesh_text(*allowed.front()));
+    if (fits) allowed.push_back(plan);
+  }
+  if (allowed.empty()) {
+    die("number of ranks",
+        "found " + std::to_string(ranks) + ", the meshes of this program (and their ranks) are " +
+            list_of(plans, mesh_with_ranks, ", "),
+        "start as many ranks, or compile it with another --mesh");
+  }
+  return allowed;
 }
 
 bool leaves_no_rows(const plan::Plan& plan, const DataSet& data) {
@@ -85,18 +127,21 @@ std::vector<plan::Plan> parse_plans(std::string_view text) {
 }
 
 int64_t rows_per_step(const plan::Plan& plan) {
-  int64_t replicas = 1;
-  for (const plan::Axis& axis : plan.mesh) {
-    if (axis.name == "dp") replicas = axis.size;
-  }
-  return plan.micro_batch_rows * plan.micro_batches * replicas;
+  return plan.micro_batch_rows * plan.micro_batches * axis_size(plan, "dp");
 }
 
-const plan::Plan& choose_plan(const std::vector<plan::Plan>& plans, const Options& options,
-                              const std::vector<DataFile>& files, DataSet& data) {
+std::vector<int64_t> plan_ranks(const std::vector<plan::Plan>& plans, const Options& options) {
+  std::vector<int64_t> ranks;
+  for (const plan::Plan* plan : wanted_plans(plans, options)) ranks.push_back(world_size(*plan));
+  return ranks;
+}
+
+const plan::Plan& choose_plan(const std::vector<plan::Plan>& plans, int64_t ranks,
+                              const Options& options, const std::vector<DataFile>& files,
+                              DataSet& data) {
   const plan::Plan* best = nullptr;
   MaybeFailure last;
-  for (const plan::Plan* plan : allowed_plans(plans, options)) {
+  for (const plan::Plan* plan : allowed_plans(plans, ranks, options)) {
     DataSet candidate;
     if (MaybeFailure failure = candidate.bind(*plan, files)) {
       last = failure;

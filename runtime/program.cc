@@ -8,10 +8,14 @@
 #include <memory>
 #include <string>
 
+#include "agreement.h"
+#include "communication/groups.h"
+#include "communication/job_communicators.h"
 #include "cpu_features.h"
-#include "data_set.h"
 #include "evaluation.h"
 #include "failure.h"
+#include "inputs.h"
+#include "launch/job.h"
 #include "options.h"
 #include "plan_loader.h"
 #include "session.h"
@@ -22,22 +26,6 @@ namespace sgtc::runtime {
 namespace {
 
 constexpr int64_t kTraceEvents = 1 << 16;
-
-void check_options(const Options& options) {
-  if (options.resume == "auto" && options.checkpoint.empty()) {
-    die_usage("--resume auto", "needs the folder of the checkpoints", "add --checkpoint DIR");
-  }
-  if (options.save_every > 0 && options.checkpoint.empty()) {
-    die_usage("--save-every", "needs a folder for the checkpoints", "add --checkpoint DIR");
-  }
-  if (options.eval_every > 0 && options.eval.empty()) {
-    die_usage("--eval-every", "needs evaluation data", "add --eval NAME=FILE.npy");
-  }
-  const bool other_work = options.dry_run || !options.eval.empty() || !options.predict.empty();
-  if (options.steps < 0 && !other_work) {
-    die_usage("--steps", "is missing", "give the number of steps, --steps N");
-  }
-}
 
 // Prints what was asked for instead of a run; true if something was.
 bool print_information(const Program& program, const Options& options, const char* name) {
@@ -55,74 +43,113 @@ bool print_information(const Program& program, const Options& options, const cha
   return true;
 }
 
-std::vector<NamedFile> training_files(const Options& options) {
-  std::vector<NamedFile> files = options.data;
-  files.insert(files.end(), options.tokens.begin(), options.tokens.end());
-  // A run that only evaluates needs no training data.
-  return files.empty() && options.steps <= 0 ? options.eval : files;
-}
-
 bool environment_flag(const char* name) {
   const char* text = std::getenv(name);
   return text && std::string(text) == "1";
 }
 
-void print_rank(const Session& session) {
-  char host[256] = "localhost";
-  gethostname(host, sizeof host - 1);
-  std::printf("rank 0 of 1 | local rank 0 of 1 | host %s | master %s\n", host, host);
-  std::printf("arena %ld bytes | available %ld bytes\n", static_cast<long>(session.arena().bytes()),
-              static_cast<long>(available_memory()));
+// One line per rank, and what rank 0 knows of memory.
+void print_ranks(Job& job, const Session& session) {
+  const std::vector<std::string> arenas = job.all_gather(std::to_string(session.arena().bytes()));
+  if (job.rank() != 0) return;
+  const plan::Plan& plan = session.plan();
+  const std::string& master = job.master().empty() ? job.self().host : job.master();
+  for (const Member& member : job.members()) {
+    const Coordinates coordinates = coordinates_of(plan, member.rank);
+    std::printf("rank %ld of %ld | local rank %ld of %ld | host %s | master %s",
+                static_cast<long>(member.rank), static_cast<long>(job.size()),
+                static_cast<long>(member.local_rank), static_cast<long>(member.local_size),
+                member.host.c_str(), master.c_str());
+    std::printf(" | pp %ld | dp %ld | arena %s bytes\n", static_cast<long>(coordinates.pp),
+                static_cast<long>(coordinates.dp),
+                arenas[static_cast<size_t>(member.rank)].c_str());
+  }
+  std::printf("available %ld bytes\n", static_cast<long>(available_memory()));
 }
 
-// All work of one run. Files stay mapped and the plan alive until it returns.
-int run(const Program& program, const Options& options) {
-  const std::vector<plan::Plan> plans = parse_plans(program.plans);
-  const std::vector<DataFile> files = open_data_files(training_files(options));
-  const std::vector<DataFile> eval_files = open_data_files(options.eval);
-  DataSet data;
-  const plan::Plan& plan = choose_plan(plans, options, files, data);
-  DataSet eval_data = data;
-  if (!options.eval.empty()) require(eval_data.bind(plan, eval_files));
-  require(check_cpu_features(plan.cpu_features, plan.cpu));
-  check_predictions(plan, options.predict);
-
-  const bool poison = environment_flag("SGTC_POISON");
-  Session session(program, plan, thread_count(options.threads), poison);
-  const bool evaluates = !options.eval.empty() || !options.predict.empty();
-  if (evaluates && !session.can_evaluate()) {
-    die("evaluation", "the program was compiled without it", "compile it again with sgtc");
+// Dies on all ranks if their data differs.
+void compare_inputs(Job& job, const Inputs& inputs) {
+  const std::vector<std::string> digests = job.all_gather(inputs.digest());
+  for (size_t rank = 0; rank < digests.size(); ++rank) {
+    if (digests[rank] == digests[0]) continue;
+    die("data",
+        format("rank 0 has %s, rank %zu %s", digests[0].c_str(), rank, digests[rank].c_str()),
+        "give all ranks the same data");
   }
-  Evaluator evaluator(session, eval_data);
-  if (!options.eval.empty() && evaluator.dropped_rows() > 0) {
-    std::printf(
-        "note: the last %ld of %ld evaluation samples do not fill a micro-batch of %ld and "
-        "are left out of the loss\n",
-        static_cast<long>(evaluator.dropped_rows()), static_cast<long>(eval_data.samples()),
-        static_cast<long>(plan.micro_batch_rows));
+}
+
+// Rank 0 looks for mistakes that all ranks would run into, and tells about them once.
+void check_inputs(Job& job, const Inputs& inputs) {
+  if (job.rank() == 0) {
+    inputs.check();
+    std::fputs(inputs.notes().c_str(), stdout);
     std::fflush(stdout);
   }
-  Trace trace(options.trace.empty() ? 1 : kTraceEvents);
+  job.barrier();
+}
+
+void write_ranks_trace(Job& job, const std::string& path, const Trace& trace) {
+  const std::vector<std::string> items = job.all_gather(trace.items());
+  if (job.rank() == 0) require(write_trace(path, items));
+}
+
+// All work of one rank. Files stay mapped until it returns.
+int run(const Program& program, const std::vector<plan::Plan>& plans, const Options& options,
+        Job& job) {
+  const Inputs inputs(plans, job.size(), options);
+  const plan::Plan& plan = inputs.plan();
+  compare_inputs(job, inputs);
+  check_inputs(job, inputs);
+  require(check_cpu_features(plan.cpu_features, plan.cpu));
+
+  const bool poison = environment_flag("SGTC_POISON");
+  JobCommunicators communicators(plan, job);
+  Session session(program, plan, thread_count(options.threads, job.threads()), poison,
+                  coordinates_of(plan, job.rank()), communicators.get());
+  Evaluator evaluator(job, session, inputs.eval_data());
+  Trace trace(options.trace.empty() ? 1 : kTraceEvents, job.rank());
   if (!options.trace.empty()) session.set_trace(&trace);
 
-  Training training(program, session, options, data, &evaluator);
+  Training training(program, job, session, options, inputs.data(), &evaluator);
   int code = kExitDone;
   if (options.dry_run) {
-    print_rank(session);
+    print_ranks(job, session);
     training.dry_run();
   } else {
     code = training.run();
     if (code == kExitDone && !options.predict.empty()) {
       evaluator.predict(training.control(), options.predict);
     }
-    if (!options.trace.empty()) require(write_trace(options.trace, {trace.items()}));
+    if (code != kExitFailure && !options.trace.empty()) {
+      write_ranks_trace(job, options.trace, trace);
+    }
   }
-  if (poison) {
+  if (poison && job.rank() == 0) {
     std::printf("arena: highest byte touched %ld of %ld\n",
                 static_cast<long>(session.arena().touched_bytes()),
                 static_cast<long>(session.arena().bytes()));
   }
   return code;
+}
+
+// Joins the job that the environment tells of, or is alone.
+std::unique_ptr<Job> join(const Program& program, const Options& options,
+                          const LaunchEnvironment& environment) {
+  JobOptions job;
+  job.fingerprint = program.fingerprint;
+  job.agreement = agreement_of(options);
+  job.checkpoint = options.checkpoint;
+  return environment.size == 1 ? Job::alone() : Job::join(environment, job);
+}
+
+// From a valid command line to the exit code.
+int launch(const Program& program, const Options& options) {
+  const std::vector<plan::Plan> plans = parse_plans(program.plans);
+  const int64_t planned = plan_ranks(plans, options)[0];
+  LaunchEnvironment environment;
+  require(read_launch_environment(process_variables(), getppid(), planned, environment));
+  const std::unique_ptr<Job> job = join(program, options, environment);
+  return job->leave(run(program, plans, options, *job));
 }
 
 }  // namespace
@@ -133,7 +160,7 @@ int run_program(const Program& program, int argument_count, const char* const* a
   int code = kExitDone;
   if (!print_information(program, options, name)) {
     check_options(options);
-    code = run(program, options);
+    code = launch(program, options);
   }
   if (std::fflush(stdout) != 0) die("standard output", "cannot be written: " + system_error());
   return code;

@@ -103,8 +103,7 @@ MaybeFailure SafetensorsFile::open(const std::string& path) {
   return {};
 }
 
-MaybeFailure write_safetensors(DurableFile& file,
-                               const std::map<std::string, TensorView>& tensors) {
+std::string safetensors_header(const TensorMap& tensors) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
@@ -116,8 +115,12 @@ MaybeFailure write_safetensors(DurableFile& file,
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
-  if (MaybeFailure failure = file.write(&length, sizeof length)) return failure;
-  if (MaybeFailure failure = file.write(text.data(), static_cast<int64_t>(text.size()))) {
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+MaybeFailure write_safetensors(DurableFile& file, const TensorMap& tensors) {
+  const std::string header = safetensors_header(tensors);
+  if (MaybeFailure failure = file.write(header.data(), static_cast<int64_t>(header.size()))) {
     return failure;
   }
   for (const auto& [name, tensor] : tensors) {

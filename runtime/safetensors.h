@@ -21,18 +21,22 @@ struct TensorView {
   int64_t bytes = 0;
 };
 
+using TensorMap = std::map<std::string, TensorView>;
+
 class SafetensorsFile {
  public:
   /// Maps the file and checks its whole header. Tensors of types that no plan has are errors.
   MaybeFailure open(const std::string& path);
-  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const TensorMap& tensors() const { return tensors_; }
 
  private:
   MappedFile file_;
-  std::map<std::string, TensorView> tensors_;
+  TensorMap tensors_;
 };
 
-/// Writes a whole file: tensors in the order of their names.
-MaybeFailure write_safetensors(DurableFile& file, const std::map<std::string, TensorView>& tensors);
+/// All that comes before the tensors' bytes, which follow in the order of their names.
+std::string safetensors_header(const TensorMap& tensors);
+/// Writes a whole file.
+MaybeFailure write_safetensors(DurableFile& file, const TensorMap& tensors);
 
 }  // namespace sgtc::runtime

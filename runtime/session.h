@@ -45,7 +45,6 @@ class Session {
   const PlanMemory& memory() const { return memory_; }
   const States& states() const { return states_; }
   const Arena& arena() const { return arena_; }
-  bool can_evaluate() const { return !evaluate_.empty(); }
 
   /// Records the entries of all later training steps; null: none.
   void set_trace(Trace* trace) { trace_ = trace; }

@@ -47,6 +47,23 @@ void generate(const plan::State& state, Generator generator, uint64_t key, int64
   }
 }
 
+int64_t first_holder(const plan::Plan& plan, const std::string& name) {
+  int64_t first = static_cast<int64_t>(plan.positions.size());
+  for (const plan::State& state : plan.states) {
+    if (state.name == name) first = std::min(first, state.position);
+  }
+  return first;
+}
+
+bool fits(const TensorView& tensor, const plan::State& state) {
+  return tensor.shape == state.shape && lossless_conversion(tensor.dtype, state.dtype) != nullptr;
+}
+
+std::string mismatch(const TensorView& tensor, const plan::State& state) {
+  return "tensor " + state.name + ": expected " + state.dtype + " " + shape_text(state.shape) +
+         ", found " + tensor.dtype + " " + shape_text(tensor.shape);
+}
+
 std::string join(const std::vector<std::string>& names) {
   constexpr size_t kShown = 8;
   std::string text;
@@ -80,12 +97,47 @@ const unsigned char* Weights::at(int64_t offset, int64_t bytes) const {
   return data_ + offset;
 }
 
+TensorMap model_layout(const plan::Plan& plan) {
+  TensorMap tensors;
+  for (const plan::State& state : plan.states) {
+    if (!is_model_role(state.role)) continue;
+    const int64_t bytes = element_count(state.shape) * size_of_element(state.dtype);
+    tensors[state.name] = {state.dtype, state.shape, nullptr, bytes};
+  }
+  return tensors;
+}
+
+void check_initial_tensors(const plan::Plan& plan, const std::string& path,
+                           const TensorMap& tensors) {
+  TensorMap extra = tensors;
+  std::vector<std::string> missing;
+  for (const plan::State& state : plan.states) {
+    if (!is_model_role(state.role) || first_holder(plan, state.name) != state.position) continue;
+    const auto found = tensors.find(state.name);
+    extra.erase(state.name);
+    if (found == tensors.end() && state.role == "parameter") {
+      missing.push_back(state.name);
+    } else if (found == tensors.end()) {
+      warn(path, "has no tensor " + state.name + "; it keeps the model's value");
+    } else if (!fits(found->second, state)) {
+      die(path, mismatch(found->second, state));
+    }
+  }
+  if (!missing.empty()) {
+    die(path, "has no tensor for the parameters " + join(missing), "tensors match by name");
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : extra) names.push_back(name);
+  if (!names.empty()) warn(path, "the program has no use for the tensors " + join(names));
+}
+
 States::States(const plan::Plan& plan, const PlanMemory& memory, int64_t position) {
   for (const plan::State& state : plan.states) {
     if (state.position != position) continue;
     const plan::Buffer& buffer = memory.buffer(state.buffer);
     Entry entry;
     entry.state = &state;
+    entry.is_first_holder = first_holder(plan, state.name) == position;
     entry.data = memory.address(buffer);
     entry.elements = element_count(state.shape);
     entry.bytes = entry.elements * size_of_element(state.dtype);
@@ -125,45 +177,19 @@ void States::initialize(const Entry& entry, const Weights& weights, int64_t seed
   }
 }
 
-void States::load_initial_file(const std::string& path) const {
-  SafetensorsFile file;
-  require(file.open(path));
-  TensorMap left = file.tensors();
-  std::vector<std::string> missing;
+void States::load_initial(const TensorMap& tensors) const {
   for (const Entry& entry : entries_) {
-    const plan::State& state = *entry.state;
-    if (!is_model_role(state.role)) continue;
-    const auto found = left.find(state.name);
-    if (found == left.end()) {
-      if (state.role == "parameter") {
-        missing.push_back(state.name);
-      } else {
-        warn(path, "has no tensor " + state.name + "; it keeps the model's value");
-      }
-      continue;
-    }
+    const auto found = tensors.find(entry.state->name);
+    if (!is_model_role(entry.state->role) || found == tensors.end()) continue;
     const TensorView& tensor = found->second;
-    const Converter converter = lossless_conversion(tensor.dtype, state.dtype);
-    if (tensor.shape != state.shape || !converter) {
-      die(path, "tensor " + state.name + ": expected " + state.dtype + " " +
-                    shape_text(state.shape) + ", found " + tensor.dtype + " " +
-                    shape_text(tensor.shape));
-    }
-    converter(tensor.data, entry.elements, entry.data);
-    left.erase(found);
+    lossless_conversion(tensor.dtype, entry.state->dtype)(tensor.data, entry.elements, entry.data);
   }
-  if (!missing.empty()) {
-    die(path, "has no tensor for the parameters " + join(missing), "tensors match by name");
-  }
-  std::vector<std::string> extra;
-  for (const auto& [name, tensor] : left) extra.push_back(name);
-  if (!extra.empty()) warn(path, "the program has no use for the tensors " + join(extra));
 }
 
 TensorMap States::tensors_of(bool (*wanted)(const std::string& role)) const {
   TensorMap tensors;
   for (const Entry& entry : entries_) {
-    if (!wanted(entry.state->role)) continue;
+    if (!entry.is_first_holder || !wanted(entry.state->role)) continue;
     tensors[entry.state->name] = {entry.state->dtype, entry.state->shape, entry.data, entry.bytes};
   }
   return tensors;
@@ -184,11 +210,7 @@ MaybeFailure States::restore(const std::string& path, const TensorMap& model,
     if (found == tensors.end()) return Failure{path, "has no tensor " + state.name, {}};
     const TensorView& tensor = found->second;
     if (tensor.dtype != state.dtype || tensor.shape != state.shape) {
-      return Failure{path,
-                     "tensor " + state.name + ": expected " + state.dtype + " " +
-                         shape_text(state.shape) + ", found " + tensor.dtype + " " +
-                         shape_text(tensor.shape),
-                     {}};
+      return Failure{path, mismatch(tensor, state), {}};
     }
     std::memcpy(entry.data, tensor.data, static_cast<size_t>(entry.bytes));
   }

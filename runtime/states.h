@@ -14,8 +14,6 @@
 
 namespace sgtc::runtime {
 
-using TensorMap = std::map<std::string, TensorView>;
-
 /// The weights of a program: embedded, or in a side file that this maps.
 class Weights {
  public:
@@ -31,6 +29,15 @@ class Weights {
   int64_t bytes_ = 0;
 };
 
+/// The model tensors of all positions, by name, as one file has them: their data is null.
+TensorMap model_layout(const plan::Plan& plan);
+
+/// Checks the tensors of the file `path` as initial values. All parameters have to be among them;
+/// other states that are missing, and tensors that the program does not have, are warned of. Dies
+/// for shapes and types that do not fit.
+void check_initial_tensors(const plan::Plan& plan, const std::string& path,
+                           const TensorMap& tensors);
+
 class States {
  public:
   /// Those of one pipeline position, whose memory is given.
@@ -41,14 +48,13 @@ class States {
   void initialize(const Weights& weights, int64_t seed) const;
   /// Gives the constants their values, which checkpoints do not hold.
   void initialize_constants(const Weights& weights) const;
-  /// Takes values from a safetensors file. All parameters have to be in it; other tensors that are
-  /// missing, and tensors that the program does not have, are warned of. Dies for shapes and types
-  /// that do not fit.
-  void load_initial_file(const std::string& path) const;
+  /// Takes the initial values that are in `tensors`, which fit (check_initial_tensors).
+  void load_initial(const TensorMap& tensors) const;
 
-  /// Parameters, frozen parameters and statistics, by name.
+  /// Parameters, frozen parameters and statistics, by name. Of a state that several positions hold
+  /// the first of them has it here, the others do not: every state is saved once.
   TensorMap model_tensors() const;
-  /// The optimizer's moments, by name.
+  /// The optimizer's moments, likewise.
   TensorMap optimizer_tensors() const;
   /// Takes model and optimizer tensors as they were saved: all of them, by name.
   MaybeFailure restore(const std::string& path, const TensorMap& model,
@@ -60,6 +66,7 @@ class States {
  private:
   struct Entry {
     const plan::State* state = nullptr;
+    bool is_first_holder = true;
     unsigned char* data = nullptr;
     int64_t elements = 0;
     int64_t bytes = 0;

@@ -119,11 +119,11 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-int64_t thread_count(int64_t requested) {
+int64_t thread_count(int64_t requested, int64_t share) {
   if (requested > 0) return requested;
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int64_t wanted = text ? std::strtoll(text, nullptr, 10) : 0;
-  return wanted > 0 ? wanted : static_cast<int64_t>(allowed_cpus().size());
+  return wanted > 0 ? wanted : share;
 }
 
 }  // namespace sgtc::runtime

@@ -66,7 +66,7 @@ bool binding_is_off();
 /// CPUs in the affinity mask of the process.
 std::vector<int> allowed_cpus();
 
-/// `requested` if positive, else OMP_NUM_THREADS, else one per allowed CPU.
-int64_t thread_count(int64_t requested);
+/// `requested` if positive, else OMP_NUM_THREADS, else `share`: the CPUs of this rank.
+int64_t thread_count(int64_t requested, int64_t share);
 
 }  // namespace sgtc::runtime

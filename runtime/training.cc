@@ -3,25 +3,26 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "durable_file.h"
+#include "communication/groups.h"
 #include "failure.h"
+#include "joint_file.h"
 #include "plan_loader.h"
+#include "resume.h"
 #include "signals.h"
 #include "trace.h"
 
 namespace sgtc::runtime {
 
-Training::Training(const Program& program, Session& session, const Options& options,
+Training::Training(const Program& program, Job& job, Session& session, const Options& options,
                    const DataSet& data, Evaluator* evaluator)
-    : session_(session),
+    : job_(job),
+      session_(session),
       options_(options),
       data_(data),
       evaluator_(evaluator),
       feeder_(data, session.memory()),
       memory_total_(total_memory()) {
   const plan::Plan& plan = session.plan();
-  check_data();
-  check_outputs();
   writer_ = {options.checkpoint, options.keep, plan.model_fingerprint,
              std::string(program.fingerprint)};
   progress_.seed = options.seed;
@@ -31,83 +32,36 @@ Training::Training(const Program& program, Session& session, const Options& opti
     session.states().initialize_constants(weights);
   } else {
     session.states().initialize(weights, progress_.seed);
-    if (!options.init.empty()) session.states().load_initial_file(options.init);
+    if (!options.init.empty()) load_initial_values();
   }
   order_ = {data.samples(), options.shuffle, progress_.seed};
   rate_ = {options.learning_rate, options.warmup, options.decay, options.steps};
-  if (!options.dry_run) reporter_.open(options.quiet, options.log, progress_.step > 0);
-}
-
-void Training::check_data() const {
-  const int64_t rows = rows_per_step(session_.plan());
-  if (data_.samples() == 0 || (options_.steps <= 0 && !options_.dry_run)) return;
-  if (data_.samples() < rows) {
-    die("data",
-        format("has %ld samples, a step takes %ld", static_cast<long>(data_.samples()),
-               static_cast<long>(rows)),
-        "give more data, or compile with a smaller batch or fewer micro-batches");
+  if (reports() && !options.dry_run) {
+    reporter_.open(options.quiet, options.log, progress_.step > 0);
   }
-  const int64_t left = data_.samples() % rows;
-  if (left == 0) return;
-  if (options_.last_batch == "pad") {
-    die("--last-batch=pad",
-        format("%ld samples would be padded to a step of %ld, and the rows of this program have "
-               "no weights",
-               static_cast<long>(left), static_cast<long>(rows)),
-        "use --last-batch=drop");
-  }
-  std::printf(
-      "note: the last %ld of %ld samples do not fill a step of %ld and are dropped in "
-      "each epoch (--last-batch=drop)\n",
-      static_cast<long>(left), static_cast<long>(data_.samples()), static_cast<long>(rows));
-  std::fflush(stdout);
-}
-
-void Training::check_outputs() const {
-  if (options_.dry_run) return;
-  if (!options_.save.empty()) require(probe_writable(options_.save));
-  if (!options_.trace.empty()) require(probe_writable(options_.trace));
-  for (const NamedFile& output : options_.predict) require(probe_writable(output.path));
-  if (options_.checkpoint.empty()) return;
-  require(make_folders(options_.checkpoint));
-  require(probe_writable(options_.checkpoint + "/checkpoint"));
 }
 
 void Training::resume() {
-  const bool automatic = options_.resume == "auto";
-  const std::string& root = options_.checkpoint;
-  std::optional<Checkpoint> found;
-  if (!options_.resume.empty()) found = find_checkpoint(automatic ? root : options_.resume);
-  if (!found && !options_.resume.empty() && !automatic) {
-    die(options_.resume, "holds no checkpoint", "give the folder that --checkpoint named");
-  }
-  const int64_t newest = root.empty() || options_.dry_run ? -1 : newest_step(root);
-  if (!found) {
-    if (newest < 0) return;
-    die(root,
-        format("holds checkpoints up to step %ld of an earlier run", static_cast<long>(newest)),
-        "go on with --resume auto, or give an empty folder");
-  }
-  if (found->model_fingerprint != writer_.model_fingerprint) {
-    die(found->folder,
-        "belongs to another model: fingerprint " + found->model_fingerprint + ", expected " +
-            writer_.model_fingerprint,
-        "resume with a program of the same graph, parameters and optimizer");
-  }
-  if (!automatic && newest > found->progress.step) {
-    die(root,
-        format("also holds step %ld, after the step %ld to resume from", static_cast<long>(newest),
-               static_cast<long>(found->progress.step)),
-        "give --checkpoint another folder, or remove the later steps");
-  }
-  require(
-      session_.states().restore(found->folder, found->model.tensors(), found->optimizer.tensors()));
-  const int64_t seed = options_.seed_given ? options_.seed : found->progress.seed;
-  progress_ = found->progress;
-  progress_.seed = seed;
-  if (newest == progress_.step) saved_step_ = newest;
-  std::printf("resuming from %s\n", found->folder.c_str());
+  const ResumePoint point = choose_resume_point(job_, options_, writer_.model_fingerprint);
+  if (point.folder.empty()) return;
+  Checkpoint checkpoint;
+  require(open_checked_checkpoint(point.folder, checkpoint));
+  require(session_.states().restore(point.folder, checkpoint.model.tensors(),
+                                    checkpoint.optimizer.tensors()));
+  progress_ = checkpoint.progress;
+  if (options_.seed_given) progress_.seed = options_.seed;
+  if (point.newest_step == progress_.step) saved_step_ = point.newest_step;
+  if (!reports()) return;
+  std::printf("resuming from %s\n", point.folder.c_str());
   std::fflush(stdout);
+}
+
+void Training::load_initial_values() const {
+  TensorFiles files;
+  require(files.open(options_.init));
+  if (job_.rank() == 0) check_initial_tensors(session_.plan(), options_.init, files.tensors());
+  job_.barrier();
+  session_.states().load_initial(files.tensors());
 }
 
 StepControl Training::control() const {
@@ -117,7 +71,7 @@ StepControl Training::control() const {
 StepReport Training::step() {
   const int64_t begin = monotonic_nanoseconds();
   const StepControl control = this->control();
-  load_step(session_.plan(), feeder_, order_, progress_.position);
+  load_step(session_.plan(), session_.coordinates().dp, feeder_, order_, progress_.position);
   const StepResult result = session_.train_step(control);
   const int64_t end = monotonic_nanoseconds();
   progress_.step = control.step;
@@ -148,67 +102,95 @@ int Training::run() {
   catch_stop_signals();
   first_step_ = progress_.step + 1;
   start_time_ = monotonic_nanoseconds();
-  while (progress_.step < options_.steps && !stop_requested()) {
+  bool stops = false;
+  while (!stops) {
+    stops = !job_.may_begin_step(progress_.step + 1);
+    if (stops || progress_.step >= options_.steps) break;
     const StepReport report = step();
-    reporter_.step(report);
-    if (report.skipped && options_.on_nan == "stop") {
-      reporter_.finish();
-      die(format("step %ld", static_cast<long>(report.step)),
-          "loss or gradient is not finite (--on-nan stop)",
-          "lower --lr, clip with --clip-norm, or look at the data of this step");
-    }
-    after_step();
+    if (reports()) reporter_.step(report);
+    if (report.skipped && options_.on_nan == "stop") return stop_at_nan(report);
+    stops = !after_step();
   }
+  return finish(stops);
+}
+
+int Training::stop_at_nan(const StepReport& report) {
+  if (!reports()) return kExitFailure;
+  reporter_.finish();
+  die(format("step %ld", static_cast<long>(report.step)),
+      "loss or gradient is not finite (--on-nan stop)",
+      "lower --lr, clip with --clip-norm, or look at the data of this step");
+}
+
+bool Training::after_step() {
+  const int64_t step = progress_.step;
+  if (options_.save_every > 0 && step % options_.save_every == 0) write_checkpoint();
+  if (!evaluator_ || options_.eval_every == 0 || step % options_.eval_every != 0) return true;
+  return evaluate();
+}
+
+int Training::finish(bool stops) {
   reporter_.finish();
   if (!options_.checkpoint.empty() && progress_.step > 0) write_checkpoint();
-  if (stop_requested()) return kExitSignal;
+  if (stops) return kExitSignal;
   if (!options_.save.empty()) write_weights();
-  if (evaluator_ && !options_.eval.empty()) evaluate();
-  if (progress_.skipped > 0) {
+  const bool evaluated = !evaluator_ || options_.eval.empty() || evaluate();
+  if (progress_.skipped > 0 && reports()) {
     reporter_.note(format("%ld of %ld steps were skipped because a gradient was not finite",
                           static_cast<long>(progress_.skipped), static_cast<long>(progress_.step))
                        .c_str());
   }
-  return stop_requested() ? kExitSignal : kExitDone;
-}
-
-void Training::after_step() {
-  const int64_t step = progress_.step;
-  if (options_.save_every > 0 && step % options_.save_every == 0) write_checkpoint();
-  if (evaluator_ && options_.eval_every > 0 && step % options_.eval_every == 0) evaluate();
+  return evaluated ? kExitDone : kExitSignal;
 }
 
 void Training::dry_run() {
   start_time_ = monotonic_nanoseconds();
   const StepReport report = step();
+  if (!reports()) return;
   char text[1024];
   format_step_line(report, text, sizeof text);
   std::printf("%s\n", text);
 }
 
-void Training::evaluate() {
-  if (evaluated_step_ == progress_.step) return;
+bool Training::evaluate() {
+  if (evaluated_step_ == progress_.step) return true;
   const std::optional<double> loss = evaluator_->loss(control());
-  if (!loss) return;
+  if (!loss) return false;
+  evaluated_step_ = progress_.step;
+  if (!reports()) return true;
   reporter_.finish();
   reporter_.evaluation(progress_.step, *loss);
-  evaluated_step_ = progress_.step;
+  return true;
 }
 
 void Training::write_checkpoint() {
   if (saved_step_ == progress_.step) return;
-  const States& states = session_.states();
-  require(writer_.write(progress_, states.model_tensors(), states.optimizer_tensors()));
+  const Coordinates& coordinates = session_.coordinates();
+  CheckpointPart part;
+  part.position = coordinates.pp;
+  part.positions = axis_size(session_.plan(), "pp");
+  part.writes = coordinates.dp == 0 && coordinates.tp == 0;
+  part.model = session_.states().model_tensors();
+  part.optimizer = session_.states().optimizer_tensors();
+  require(writer_.write(job_, progress_, part));
   saved_step_ = progress_.step;
 }
 
 void Training::write_weights() const {
-  DurableFile file;
-  const std::string temporary = options_.save + ".tmp";
-  require(file.create(temporary));
-  require(write_safetensors(file, session_.states().model_tensors()));
-  require(file.finish());
-  require(rename_durably(temporary, options_.save));
+  const TensorMap layout = model_layout(session_.plan());
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : layout) bytes += tensor.bytes;
+  JointFile file(job_, options_.save);
+  file.begin(safetensors_header(layout), bytes);
+  const bool writes = session_.coordinates().dp == 0 && session_.coordinates().tp == 0;
+  const TensorMap own = writes ? session_.states().model_tensors() : TensorMap();
+  int64_t offset = 0;
+  for (const auto& [name, tensor] : layout) {
+    const auto found = own.find(name);
+    if (found != own.end()) file.write(found->second.data, tensor.bytes, offset);
+    offset += tensor.bytes;
+  }
+  file.commit();
 }
 
 }  // namespace sgtc::runtime

@@ -1,4 +1,7 @@
 // The loop over steps, with everything that happens between them.
+//
+// All ranks of a job run it alike: they take the same steps, and what one does between them depends
+// on what all know. Only reporting is rank 0's.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +11,7 @@
 #include "checkpoint.h"
 #include "data_set.h"
 #include "evaluation.h"
+#include "launch/job.h"
 #include "learning_rate.h"
 #include "options.h"
 #include "reporter.h"
@@ -18,11 +22,12 @@ namespace sgtc::runtime {
 class Training {
  public:
   /// All must outlive this; `evaluator` may be null. Sets up states: initial values, --init, or a
-  /// checkpoint to resume from, and opens what will be written, so that mistakes show now.
-  Training(const Program& program, Session& session, const Options& options, const DataSet& data,
-           Evaluator* evaluator);
+  /// checkpoint to resume from, and opens the log.
+  Training(const Program& program, Job& job, Session& session, const Options& options,
+           const DataSet& data, Evaluator* evaluator);
 
-  /// Runs up to --steps, then writes checkpoint and weights, and evaluates. Returns the exit code.
+  /// Runs up to --steps, then writes checkpoint and weights, and evaluates. Returns the exit code,
+  /// the same on all ranks.
   int run();
   /// Runs one step without writing anything.
   void dry_run();
@@ -30,15 +35,18 @@ class Training {
   StepControl control() const;
 
  private:
+  bool reports() const { return job_.rank() == 0; }
   void resume();
-  void check_data() const;
-  void check_outputs() const;
+  void load_initial_values() const;
   StepReport step();
-  void after_step();
-  void evaluate();
+  int stop_at_nan(const StepReport& report);
+  bool after_step();  // false: a stop was requested
+  int finish(bool stops);
+  bool evaluate();  // likewise
   void write_checkpoint();
   void write_weights() const;
 
+  Job& job_;
   Session& session_;
   const Options& options_;
   const DataSet& data_;

@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper, parser
 
 SGTC = os.environ.get("SGTC", "sgtc")
+SGTC_MODEL = os.environ.get("SGTC_MODEL", "sgtc-model")
 NUMPY_TYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I64": "<i8", "I32": "<i4", "BOOL": "|b1"}
 
 
@@ -114,10 +115,16 @@ class Bench:
         return subprocess.run(command, capture_output=True, text=True, cwd=self.folder,
                               timeout=300, check=False, **options)
 
+    def model(self, name, *arguments):
+        """Writes a model of sgtc-model as the one to compile."""
+        result = self.run(SGTC_MODEL, name, "-o", "model.onnx", *arguments)
+        assert result.returncode == 0, f"sgtc-model: exit {result.returncode}: {result.stderr}"
+
     def compile(self, model, *arguments, output="train"):
-        """Must succeed; with SGD unless the arguments name an optimizer."""
+        """Must succeed; with SGD unless the arguments name an optimizer. None: model.onnx as it is."""
         options = [] if "--optimizer" in arguments else ["--optimizer", "sgd"]
-        result = self.sgtc(self.write_model(model), "-o", output, *options, *arguments)
+        path = self.path("model.onnx") if model is None else self.write_model(model)
+        result = self.sgtc(path, "-o", output, *options, *arguments)
         assert result.returncode == 0, f"sgtc: exit {result.returncode}: {result.stderr}"
         return result
 
