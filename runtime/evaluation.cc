@@ -21,9 +21,16 @@ const plan::Result* find_output(const plan::Plan& plan, const std::string& name)
   return nullptr;
 }
 
-double read_scalar(const PlanMemory& memory, const std::string& name, int64_t micro_batch) {
+// What a result's buffer holds of a micro-batch. Only those of that scope differ between them: a
+// result may be a constant.
+const unsigned char* result_of(const PlanMemory& memory, const std::string& name,
+                               int64_t micro_batch) {
   const plan::Buffer& buffer = memory.buffer(name);
-  return read_element(buffer.dtype, memory.address(buffer, micro_batch));
+  return memory.address(buffer, buffer.scope == "micro_batch" ? micro_batch : 0);
+}
+
+double read_scalar(const PlanMemory& memory, const std::string& name, int64_t micro_batch) {
+  return read_element(memory.buffer(name).dtype, result_of(memory, name, micro_batch));
 }
 
 // The sums of one loss term, or its share of them from one micro-batch.
@@ -160,12 +167,12 @@ void Evaluator::write_pass(int64_t first, const plan::Result& result, JointFile&
   if (coordinates.pp != result.position || coordinates.tp != 0) return;
   const int64_t rows = plan.micro_batch_rows;
   const int64_t row_bytes = element_count(result.shape) * size_of_element(result.dtype) / rows;
-  const plan::Buffer& buffer = session_.memory().buffer(result.buffer);
   for (int64_t m = 0; m < plan.micro_batches; ++m) {
     const int64_t row = (own(first) + m) * rows;
     const int64_t left = std::min(rows, data_.samples() - row);
     if (left <= 0) break;
-    file.write(session_.memory().address(buffer, m), left * row_bytes, row * row_bytes);
+    const unsigned char* data = result_of(session_.memory(), result.buffer, m);
+    file.write(data, left * row_bytes, row * row_bytes);
   }
 }
 

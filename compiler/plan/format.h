@@ -164,7 +164,7 @@ struct Result {
 /// micro-batches of an evaluation. A term without denominator is averaged over micro-batches.
 struct LossTerm {
   double coefficient = 1;
-  std::string numerator;        // buffer of the evaluate schedule, f32 scalar, micro_batch scope
+  std::string numerator;        // buffer of the evaluate schedule, f32 scalar, as of a Result
   std::string denominator;      // buffer, or empty
   double denominator_constant = 0;  // per micro-batch, when `denominator` is empty
   int64_t position = 0;         // that has both buffers
