@@ -33,19 +33,19 @@ bool parse_integer(const std::string& text, int64_t& result) {
   return !text.empty() && *end == '\0' && errno == 0 && !std::isspace(text[0]);
 }
 
-template <int64_t Options::*kMember, int64_t kLeast>
+template <int64_t Options::* kMember, int64_t kLeast>
 std::string set_integer(Options& options, const std::string& text) {
   if (parse_integer(text, options.*kMember) && options.*kMember >= kLeast) return {};
   return "an integer of at least " + std::to_string(kLeast);
 }
 
-template <bool Options::*kMember>
+template <bool Options::* kMember>
 std::string set_flag(Options& options, const std::string&) {
   options.*kMember = true;
   return {};
 }
 
-template <std::string Options::*kMember>
+template <std::string Options::* kMember>
 std::string set_path(Options& options, const std::string& text) {
   options.*kMember = text;
   return text.empty() ? "a path" : "";
@@ -65,7 +65,7 @@ bool parse_named_file(const std::string& text, NamedFile& result) {
   return true;
 }
 
-template <std::vector<NamedFile> Options::*kMember>
+template <std::vector<NamedFile> Options::* kMember>
 std::string add_file(Options& options, const std::string& text) {
   NamedFile file;
   if (!parse_named_file(text, file) || file.names.size() != 1) return "NAME=FILE";
@@ -74,7 +74,7 @@ std::string add_file(Options& options, const std::string& text) {
 }
 
 // Like add_file; two names make a token stream.
-template <std::vector<NamedFile> Options::*kMember, size_t kLeastNames>
+template <std::vector<NamedFile> Options::* kMember, size_t kLeastNames>
 std::string add_tokens(Options& options, const std::string& text) {
   NamedFile file;
   if (!parse_named_file(text, file) || file.names.size() < kLeastNames || file.names.size() > 2) {

@@ -136,6 +136,10 @@ std::vector<int64_t> plan_ranks(const std::vector<plan::Plan>& plans, const Opti
   return ranks;
 }
 
+void check_ranks(const std::vector<plan::Plan>& plans, int64_t ranks, const Options& options) {
+  allowed_plans(plans, ranks, options);
+}
+
 const plan::Plan& choose_plan(const std::vector<plan::Plan>& plans, int64_t ranks,
                               const Options& options, const std::vector<DataFile>& files,
                               DataSet& data) {

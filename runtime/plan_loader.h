@@ -20,10 +20,13 @@ int64_t rows_per_step(const plan::Plan& plan);
 /// the plans. Dies if there is none.
 std::vector<int64_t> plan_ranks(const std::vector<plan::Plan>& plans, const Options& options);
 
+/// Dies, with the meshes that there are, if none of these plans is for so many ranks.
+void check_ranks(const std::vector<plan::Plan>& plans, int64_t ranks, const Options& options);
+
 /// The plan for so many ranks: the first mesh of that size, with the --mesh and --dim asked for.
 /// Among its sizes the one that the data fits: one whose steps leave no rows over if there is one,
-/// and of those the one with the largest step. Binds `data` to it. Dies if none fits, with the
-/// meshes that there are, or with the reason of the last one.
+/// and of those the one with the largest step. Binds `data` to it. Dies if none fits, as
+/// `check_ranks` does or with the reason of the last one.
 const plan::Plan& choose_plan(const std::vector<plan::Plan>& plans, int64_t ranks,
                               const Options& options, const std::vector<DataFile>& files,
                               DataSet& data);

@@ -16,6 +16,8 @@
 #include "failure.h"
 #include "inputs.h"
 #include "launch/job.h"
+#include "launch/launch.h"
+#include "launch/starter.h"
 #include "options.h"
 #include "plan_loader.h"
 #include "session.h"
@@ -132,22 +134,26 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   return code;
 }
 
-// Joins the job that the environment tells of, or is alone.
 std::unique_ptr<Job> join(const Program& program, const Options& options,
                           const LaunchEnvironment& environment) {
   JobOptions job;
   job.fingerprint = program.fingerprint;
   job.agreement = agreement_of(options);
+  job.secret_file = options.secret_file;
   job.checkpoint = options.checkpoint;
-  return environment.size == 1 ? Job::alone() : Job::join(environment, job);
+  job.timeout_seconds = options.rendezvous_timeout;
+  return Job::join(environment, job);
 }
 
-// From a valid command line to the exit code.
-int launch(const Program& program, const Options& options) {
+// From a valid command line to the exit code: starts all ranks, or is one.
+int launch(const Program& program, const Options& options, const char* const* arguments) {
   const std::vector<plan::Plan> plans = parse_plans(program.plans);
-  const int64_t planned = plan_ranks(plans, options)[0];
-  LaunchEnvironment environment;
-  require(read_launch_environment(process_variables(), getppid(), planned, environment));
+  const LaunchEnvironment environment = find_launch(options, plan_ranks(plans, options));
+  check_ranks(plans, environment.size, options);
+  if (environment.starts > 0) {
+    Inputs(plans, environment.size, options).check();  // mistakes are told once
+    return start_ranks(environment, arguments);
+  }
   const std::unique_ptr<Job> job = join(program, options, environment);
   return job->leave(run(program, plans, options, *job));
 }
@@ -160,7 +166,7 @@ int run_program(const Program& program, int argument_count, const char* const* a
   int code = kExitDone;
   if (!print_information(program, options, name)) {
     check_options(options);
-    code = launch(program, options);
+    code = launch(program, options, arguments);
   }
   if (std::fflush(stdout) != 0) die("standard output", "cannot be written: " + system_error());
   return code;

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "failure.h"
 
 namespace sgtc::runtime {
@@ -27,17 +25,6 @@ Variables variables_and_options(const Options& options) {
   return variables;
 }
 
-void check_size(const LaunchEnvironment& environment, const std::vector<int64_t>& plan_sizes) {
-  if (std::count(plan_sizes.begin(), plan_sizes.end(), environment.size) > 0) return;
-  std::string sizes;
-  for (int64_t size : plan_sizes) sizes += (sizes.empty() ? "" : " or ") + std::to_string(size);
-  const std::string source = environment.launcher.empty() ? "" : " by " + environment.launcher;
-  die("number of ranks",
-      "the program was compiled for " + sizes + ", started" + source + " with " +
-          std::to_string(environment.size),
-      "start that many, or compile it with another --mesh");
-}
-
 }  // namespace
 
 LaunchEnvironment find_launch(const Options& options, const std::vector<int64_t>& plan_sizes) {
@@ -55,7 +42,6 @@ LaunchEnvironment find_launch(const Options& options, const std::vector<int64_t>
       environment = start_here(plan_sizes.front());
     }
   }
-  check_size(environment, plan_sizes);
   return environment;
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("left-over rows are dropped with a note, and too few are an error") {
   CHECK(result.output.empty());
   CHECK(result.errors ==
         "error: data: has 5 samples, a step takes 6; give more data, or compile with a smaller "
-        "batch or fewer micro-batches\n");
+        "batch, fewer micro-batches or replicas\n");
 }
 
 TEST_CASE("evaluation covers all rows of whole micro-batches") {
