@@ -49,7 +49,8 @@ std::string list_of(const std::vector<plan::Plan>& plans, std::string (*text)(co
 }
 
 std::string mesh_with_ranks(const plan::Plan& plan) {
-  return mesh_text(plan) + " (" + std::to_string(world_size(plan)) + ")";
+  const int64_t ranks = world_size(plan);
+  return mesh_text(plan) + " (" + std::to_string(ranks) + (ranks == 1 ? " rank)" : " ranks)");
 }
 
 // The plans of the --mesh and --dim sizes asked for, at least one.
@@ -84,9 +85,8 @@ std::vector<const plan::Plan*> allowed_plans(const std::vector<plan::Plan>& plan
   }
   if (allowed.empty()) {
     die("number of ranks",
-        "found " + std::to_string(ranks) + ", the meshes of this program (and their ranks) are " +
-            list_of(plans, mesh_with_ranks, ", "),
-        "start as many ranks, or compile it with another --mesh");
+        "the program was compiled for " + meshes_text(plans) + ", found " + std::to_string(ranks),
+        "start that many, or compile it with another --mesh");
   }
   return allowed;
 }
@@ -136,8 +136,8 @@ std::vector<int64_t> plan_ranks(const std::vector<plan::Plan>& plans, const Opti
   return ranks;
 }
 
-void check_ranks(const std::vector<plan::Plan>& plans, int64_t ranks, const Options& options) {
-  allowed_plans(plans, ranks, options);
+std::string meshes_text(const std::vector<plan::Plan>& plans) {
+  return list_of(plans, mesh_with_ranks, " or ");
 }
 
 const plan::Plan& choose_plan(const std::vector<plan::Plan>& plans, int64_t ranks,

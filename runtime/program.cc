@@ -148,8 +148,8 @@ std::unique_ptr<Job> join(const Program& program, const Options& options,
 // From a valid command line to the exit code: starts all ranks, or is one.
 int launch(const Program& program, const Options& options, const char* const* arguments) {
   const std::vector<plan::Plan> plans = parse_plans(program.plans);
-  const LaunchEnvironment environment = find_launch(options, plan_ranks(plans, options));
-  check_ranks(plans, environment.size, options);
+  const LaunchEnvironment environment =
+      find_launch(options, plan_ranks(plans, options), meshes_text(plans));
   if (environment.starts > 0) {
     Inputs(plans, environment.size, options).check();  // mistakes are told once
     return start_ranks(environment, arguments);

@@ -115,6 +115,7 @@ int Training::run() {
 }
 
 int Training::stop_at_nan(const StepReport& report) {
+  job_.barrier();  // or one that is still in this step would take the end of another for a loss
   if (!reports()) return kExitFailure;
   reporter_.finish();
   die(format("step %ld", static_cast<long>(report.step)),

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "failure.h"
 
 namespace sgtc::runtime {
@@ -25,9 +27,20 @@ Variables variables_and_options(const Options& options) {
   return variables;
 }
 
+void check_size(const LaunchEnvironment& environment, const std::vector<int64_t>& plan_sizes,
+                const std::string& compiled_for) {
+  if (std::count(plan_sizes.begin(), plan_sizes.end(), environment.size) > 0) return;
+  const std::string source = environment.launcher.empty() ? "" : " by " + environment.launcher;
+  die("number of ranks",
+      "the program was compiled for " + compiled_for + ", started" + source + " with " +
+          std::to_string(environment.size),
+      "start that many, or compile it with another --mesh");
+}
+
 }  // namespace
 
-LaunchEnvironment find_launch(const Options& options, const std::vector<int64_t>& plan_sizes) {
+LaunchEnvironment find_launch(const Options& options, const std::vector<int64_t>& plan_sizes,
+                              const std::string& compiled_for) {
   const Variables variables = variables_and_options(options);
   LaunchEnvironment environment;
   if (options.ranks > 0 && !variables.count("SGTC_RANK")) {
@@ -42,6 +55,7 @@ LaunchEnvironment find_launch(const Options& options, const std::vector<int64_t>
       environment = start_here(plan_sizes.front());
     }
   }
+  check_size(environment, plan_sizes, compiled_for);
   return environment;
 }
 

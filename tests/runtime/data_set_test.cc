@@ -178,7 +178,8 @@ TEST_CASE("the plan is chosen whose steps use all samples") {
     write_npy(folder / "x.npy", "f32", {samples, 1}, counting(samples));
     const auto files = open_data_files({{{"x"}, folder / "x.npy"}});
     DataSet data;
-    const plan::Plan& plan = choose_plan(plans, options.ranks > 0 ? options.ranks : 1, options, files, data);
+    const plan::Plan& plan =
+        choose_plan(plans, options.ranks > 0 ? options.ranks : 1, options, files, data);
     CHECK(data.samples() == samples);
     return plan.dims.at("B");
   };
@@ -197,8 +198,7 @@ TEST_CASE("the plan is chosen whose steps use all samples") {
   two.ranks = 2;
   CHECK(run_child([&] {
           return static_cast<int>(chosen(7, two));
-        }).errors.find("found 2, the meshes of this program (and their ranks) are "
-                                    "1x1 (1); start as many") != std::string::npos);
+        }).errors.find("compiled for 1x1 (1 rank), found 2") != std::string::npos);
 }
 
 }  // namespace sgtc::runtime

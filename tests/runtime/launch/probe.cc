@@ -98,7 +98,8 @@ int run(const Options& options, const LaunchEnvironment& environment) {
 
 int main(int count, char** arguments) {
   const Options options = parse_options(count - 1, arguments + 1);
-  const LaunchEnvironment environment = find_launch(options, {number("PROBE_RANKS", "2")});
+  const int64_t ranks = number("PROBE_RANKS", "2");
+  const LaunchEnvironment environment = find_launch(options, {ranks}, std::to_string(ranks));
   if (environment.starts > 0) return start_ranks(environment, arguments);
   return run(options, environment);
 }
