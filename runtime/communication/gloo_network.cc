@@ -22,7 +22,8 @@ constexpr timespec kLookInterval = {0, 10'000'000};
 
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(const GlooNetwork& network, const Group& group, int64_t index, int64_t member)
+  GlooCommunicator(const GlooNetwork& network, const RankGroup& group, int64_t index,
+                   int64_t member)
       : group_(network, group, index, member) {}
 
   int64_t member() const override { return group_.member(); }
@@ -44,7 +45,7 @@ class GlooCommunicator : public Communicator {
   GlooGroup group_;
 };
 
-int64_t choose_piece_bytes(const Group& group) {
+int64_t choose_piece_bytes(const RankGroup& group) {
   if (group.collective_bytes < 0) return 0;
   const int64_t members = static_cast<int64_t>(group.ranks.size());
   const int64_t share = (group.collective_bytes + members - 1) / members;
@@ -53,7 +54,7 @@ int64_t choose_piece_bytes(const Group& group) {
 
 }  // namespace
 
-GlooNetwork::GlooNetwork(const std::vector<Group>& groups, int64_t rank, int64_t ranks,
+GlooNetwork::GlooNetwork(const std::vector<RankGroup>& groups, int64_t rank, int64_t ranks,
                          const std::string& master, const AllGather& all_gather, Watch& watch)
     : plugin_(load_gloo_plugin()), groups_(groups), rank_(rank), ranks_(ranks), watch_(watch) {
   // Gloo writes to connections whose other end may be gone; that is an error, not a signal.
@@ -73,7 +74,7 @@ GlooNetwork::~GlooNetwork() { plugin_.close(handle_); }
 // Every rank tells all others where each of its peers finds it.
 void GlooNetwork::connect(const AllGather& all_gather) {
   std::set<int64_t> peers;
-  for (const Group& group : groups_) {
+  for (const RankGroup& group : groups_) {
     if (group.member_of(rank_) < 0) continue;
     for (const int64_t peer : group.ranks) {
       if (peer != rank_) peers.insert(peer);
@@ -148,7 +149,8 @@ bool GlooBuffer::is_done() {
   return result > 0;
 }
 
-GlooGroup::GlooGroup(const GlooNetwork& network, const Group& group, int64_t index, int64_t member)
+GlooGroup::GlooGroup(const GlooNetwork& network, const RankGroup& group, int64_t index,
+                     int64_t member)
     : network_(network),
       group_(group),
       tag_(static_cast<uint64_t>(index) * 2),

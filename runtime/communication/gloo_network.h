@@ -25,7 +25,7 @@ class GlooNetwork {
   /// must give the same groups. The network is that of the interface SGTC_INTERFACE, or else the
   /// one by which this process reaches the host `master`. Dies with a remedy if the plugin is
   /// missing or a peer cannot be reached.
-  GlooNetwork(const std::vector<Group>& groups, int64_t rank, int64_t ranks,
+  GlooNetwork(const std::vector<RankGroup>& groups, int64_t rank, int64_t ranks,
               const std::string& master, const AllGather& all_gather, Watch& watch);
   GlooNetwork(const GlooNetwork&) = delete;
   GlooNetwork& operator=(const GlooNetwork&) = delete;
@@ -44,7 +44,7 @@ class GlooNetwork {
   void connect(const AllGather& all_gather);
 
   const SgtcGlooPlugin& plugin_;
-  std::vector<Group> groups_;
+  std::vector<RankGroup> groups_;
   int64_t rank_;
   int64_t ranks_;
   Watch& watch_;

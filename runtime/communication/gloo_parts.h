@@ -39,7 +39,7 @@ class GlooBuffer {
 /// time as there are lanes.
 class GlooGroup {
  public:
-  GlooGroup(const GlooNetwork& network, const Group& group, int64_t index, int64_t member);
+  GlooGroup(const GlooNetwork& network, const RankGroup& group, int64_t index, int64_t member);
 
   int64_t members() const { return static_cast<int64_t>(group_.ranks.size()); }
   int64_t member() const { return member_; }
@@ -70,7 +70,7 @@ class GlooGroup {
 
  private:
   const GlooNetwork& network_;
-  const Group& group_;
+  const RankGroup& group_;
   uint64_t tag_;
   int64_t member_;
   int64_t piece_bytes_ = 0;

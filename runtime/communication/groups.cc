@@ -20,8 +20,8 @@ int64_t bytes_of(const std::vector<plan::Argument>& arguments, const plan::Posit
   return bytes;
 }
 
-void add_channel(Group& group, int64_t from, int64_t to, int64_t bytes) {
-  for (Group::Channel& channel : group.channels) {
+void add_channel(RankGroup& group, int64_t from, int64_t to, int64_t bytes) {
+  for (RankGroup::Channel& channel : group.channels) {
     if (channel.from != from || channel.to != to) continue;
     channel.bytes = std::max(channel.bytes, bytes);
     return;
@@ -30,7 +30,8 @@ void add_channel(Group& group, int64_t from, int64_t to, int64_t bytes) {
 }
 
 // Adds what `task` of the position with pipeline coordinate `pp` exchanges over the group.
-void add_task(Group& group, const plan::Task& task, int64_t pp, const plan::Position& position) {
+void add_task(RankGroup& group, const plan::Task& task, int64_t pp,
+              const plan::Position& position) {
   const int64_t bytes = std::max(bytes_of(task.inputs, position), bytes_of(task.outputs, position));
   if (task.kind == "send") {
     add_channel(group, pp, task.peer, bytes);
@@ -48,9 +49,9 @@ int64_t& coordinate(Coordinates& coordinates, const std::string& axis) {
   die_of_bad_plan("there is no axis " + axis);
 }
 
-Group make_group(const plan::Plan& plan, const plan::Communicator& communicator,
-                 Coordinates first) {
-  Group group;
+RankGroup make_group(const plan::Plan& plan, const plan::Communicator& communicator,
+                     Coordinates first) {
+  RankGroup group;
   group.communicator = communicator.name;
   for (int64_t i = 0; i < axis_size(plan, communicator.axis); ++i) {
     coordinate(first, communicator.axis) = i;
@@ -88,16 +89,16 @@ int64_t rank_at(const plan::Plan& plan, const Coordinates& coordinates) {
          coordinates.tp;
 }
 
-int64_t Group::member_of(int64_t rank) const {
+int64_t RankGroup::member_of(int64_t rank) const {
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
   return found == ranks.end() ? -1 : found - ranks.begin();
 }
 
-std::vector<Group> groups_of(const plan::Plan& plan) {
+std::vector<RankGroup> groups_of(const plan::Plan& plan) {
   if (static_cast<int64_t>(plan.positions.size()) != axis_size(plan, "pp")) {
     die_of_bad_plan("positions and the axis pp differ in number");
   }
-  std::vector<Group> groups;
+  std::vector<RankGroup> groups;
   for (const plan::Communicator& communicator : plan.communicators) {
     for (int64_t rank = 0; rank < world_size(plan); ++rank) {
       Coordinates coordinates = coordinates_of(plan, rank);

@@ -26,7 +26,7 @@ int64_t rank_at(const plan::Plan& plan, const Coordinates& coordinates);
 
 /// Ranks that one communicator joins, with what they exchange over it: enough to set its memory
 /// aside. The ranks are in the order of their coordinate on the axis, which numbers the members.
-struct Group {
+struct RankGroup {
   struct Channel {
     int64_t from = 0;  // members
     int64_t to = 0;
@@ -42,6 +42,6 @@ struct Group {
 };
 
 /// All groups of a plan, in an order that every rank of the job computes alike.
-std::vector<Group> groups_of(const plan::Plan& plan);
+std::vector<RankGroup> groups_of(const plan::Plan& plan);
 
 }  // namespace sgtc::runtime

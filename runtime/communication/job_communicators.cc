@@ -11,7 +11,7 @@
 namespace sgtc::runtime {
 namespace {
 
-bool is_on_one_node(const Group& group, const std::vector<Member>& members) {
+bool is_on_one_node(const RankGroup& group, const std::vector<Member>& members) {
   const auto node = [&](int64_t rank) { return members[static_cast<size_t>(rank)].node; };
   return std::all_of(group.ranks.begin(), group.ranks.end(),
                      [&](int64_t rank) { return node(rank) == node(group.ranks[0]); });
@@ -38,9 +38,9 @@ std::string host_of(const std::string& address) {
 JobCommunicators::JobCommunicators(const plan::Plan& plan, Job& job) : watch_(job) {
   if (job.size() == 1) return;
   const bool forced = forces_gloo(job);
-  std::vector<Group> local;
-  std::vector<Group> remote;
-  for (const Group& group : groups_of(plan)) {
+  std::vector<RankGroup> local;
+  std::vector<RankGroup> remote;
+  for (const RankGroup& group : groups_of(plan)) {
     const bool shares = !forced && is_on_one_node(group, job.members());
     (shares ? local : remote).push_back(group);
   }
@@ -53,10 +53,10 @@ JobCommunicators::JobCommunicators(const plan::Plan& plan, Job& job) : watch_(jo
 }
 
 // Every rank has a bell in its host's segment, also one that has no group there.
-void JobCommunicators::share_memory(const std::vector<Group>& groups, Job& job) {
+void JobCommunicators::share_memory(const std::vector<RankGroup>& groups, Job& job) {
   const Member& self = job.self();
-  std::vector<Group> own_node;
-  for (const Group& group : groups) {
+  std::vector<RankGroup> own_node;
+  for (const RankGroup& group : groups) {
     const Member& first = job.members()[static_cast<size_t>(group.ranks[0])];
     if (first.node == self.node) own_node.push_back(group);
   }

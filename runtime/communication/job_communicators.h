@@ -39,7 +39,7 @@ class JobCommunicators {
   RankCommunicators* get() { return communicators_ ? &*communicators_ : nullptr; }
 
  private:
-  void share_memory(const std::vector<Group>& groups, Job& job);
+  void share_memory(const std::vector<RankGroup>& groups, Job& job);
 
   JobWatch watch_;
   std::optional<SharedMemory> memory_;

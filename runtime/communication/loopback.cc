@@ -8,7 +8,7 @@
 
 namespace sgtc::runtime {
 
-Loopback::Loopback(const std::vector<Group>& groups, int64_t ranks) : layout_(groups, ranks) {
+Loopback::Loopback(const std::vector<RankGroup>& groups, int64_t ranks) : layout_(groups, ranks) {
   void* memory = mmap(nullptr, static_cast<size_t>(layout_.bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) die("memory", "cannot reserve a segment: " + system_error());

@@ -12,7 +12,7 @@ namespace sgtc::runtime {
 
 class Loopback {
  public:
-  Loopback(const std::vector<Group>& groups, int64_t ranks);
+  Loopback(const std::vector<RankGroup>& groups, int64_t ranks);
   Loopback(const Loopback&) = delete;
   Loopback& operator=(const Loopback&) = delete;
   ~Loopback();

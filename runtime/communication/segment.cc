@@ -14,7 +14,7 @@ constexpr int64_t kRingBytes = 256 << 10;
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Large enough that copies are not bound by latency, and no larger than its messages need.
-int64_t choose_piece_bytes(const Group& group) {
+int64_t choose_piece_bytes(const RankGroup& group) {
   const int64_t members = static_cast<int64_t>(group.ranks.size());
   const int64_t share = round_up((group.collective_bytes + members - 1) / members, 4096);
   const int64_t affordable = kGroupBytes / (members * members * kRoundSlots) / 4096 * 4096;
@@ -28,7 +28,7 @@ int64_t take(int64_t bytes, int64_t& end) {
   return offset;
 }
 
-SegmentLayout::Channel lay_out(const Group::Channel& channel, int64_t& end) {
+SegmentLayout::Channel lay_out(const RankGroup::Channel& channel, int64_t& end) {
   SegmentLayout::Channel result;
   result.from = channel.from;
   result.to = channel.to;
@@ -38,7 +38,7 @@ SegmentLayout::Channel lay_out(const Group::Channel& channel, int64_t& end) {
   return result;
 }
 
-SegmentLayout::GroupLayout lay_out(const Group& group, int64_t& end) {
+SegmentLayout::GroupLayout lay_out(const RankGroup& group, int64_t& end) {
   SegmentLayout::GroupLayout result;
   const int64_t members = static_cast<int64_t>(group.ranks.size());
   result.group = group;
@@ -48,7 +48,7 @@ SegmentLayout::GroupLayout lay_out(const Group& group, int64_t& end) {
     end = round_up(end, 4096);
     result.pieces = take(members * kRoundSlots * members * result.piece_bytes, end);
   }
-  for (const Group::Channel& channel : group.channels) {
+  for (const RankGroup::Channel& channel : group.channels) {
     result.channels.push_back(lay_out(channel, end));
   }
   return result;
@@ -56,10 +56,10 @@ SegmentLayout::GroupLayout lay_out(const Group& group, int64_t& end) {
 
 }  // namespace
 
-SegmentLayout::SegmentLayout(const std::vector<Group>& list, int64_t rank_count)
+SegmentLayout::SegmentLayout(const std::vector<RankGroup>& list, int64_t rank_count)
     : ranks(rank_count) {
   bytes = rank_count * static_cast<int64_t>(sizeof(Bell));
-  for (const Group& group : list) groups.push_back(lay_out(group, bytes));
+  for (const RankGroup& group : list) groups.push_back(lay_out(group, bytes));
 }
 
 GroupMemory::GroupMemory(const SegmentLayout::GroupLayout& layout, unsigned char* base)

@@ -43,7 +43,7 @@ struct SegmentLayout {
     int64_t capacity = 0;
   };
   struct GroupLayout {
-    Group group;
+    RankGroup group;
     int64_t counters = 0;  // offset of one RoundCounters per member
     int64_t pieces = 0;    // offset of [member][slot][share] pieces
     int64_t piece_bytes = 0;
@@ -51,7 +51,7 @@ struct SegmentLayout {
   };
 
   /// `ranks` is the size of the job, which all ranks in `groups` are below.
-  SegmentLayout(const std::vector<Group>& groups, int64_t ranks);
+  SegmentLayout(const std::vector<RankGroup>& groups, int64_t ranks);
 
   int64_t ranks = 0;
   std::vector<GroupLayout> groups;

@@ -10,8 +10,8 @@
 namespace sgtc::runtime {
 
 /// Runs ranks on some transport.
-using RunRanks = std::function<std::vector<Bytes>(const std::vector<Group>& groups, int64_t ranks,
-                                                  const RankBody& body)>;
+using RunRanks = std::function<std::vector<Bytes>(const std::vector<RankGroup>& groups,
+                                                  int64_t ranks, const RankBody& body)>;
 
 /// A collective of `ranks` members whose larger side has ranks * `count` elements, or `count` where
 /// both sides are equal.

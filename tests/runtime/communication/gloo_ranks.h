@@ -27,7 +27,7 @@ inline std::vector<std::string> gather_by_meeting(Meeting& meeting, int64_t rank
 }
 
 inline ConnectRanks by_gloo() {
-  return [](Meeting& meeting, const std::vector<Group>& groups, int64_t rank, int64_t ranks,
+  return [](Meeting& meeting, const std::vector<RankGroup>& groups, int64_t rank, int64_t ranks,
             const RankBody& body) {
     MeetingWatch watch(meeting);
     const auto all_gather = [&](std::string_view data) {

@@ -7,7 +7,7 @@
 namespace sgtc::runtime {
 namespace {
 
-std::vector<Bytes> run_over_gloo(const std::vector<Group>& groups, int64_t ranks,
+std::vector<Bytes> run_over_gloo(const std::vector<RankGroup>& groups, int64_t ranks,
                                  const RankBody& body) {
   return run_processes(groups, ranks, by_gloo(), body);
 }

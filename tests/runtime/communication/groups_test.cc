@@ -43,9 +43,9 @@ TEST_CASE("ranks count tp first, then dp, then pp") {
 }
 
 TEST_CASE("a communicator has one group for each combination of the other axes") {
-  const std::vector<Group> groups = groups_of(cube());
+  const std::vector<RankGroup> groups = groups_of(cube());
   std::vector<std::vector<int64_t>> ranks;
-  for (const Group& group : groups) ranks.push_back(group.ranks);
+  for (const RankGroup& group : groups) ranks.push_back(group.ranks);
   CHECK(ranks == std::vector<std::vector<int64_t>>{{0, 4},
                                                    {1, 5},
                                                    {2, 6},
@@ -63,7 +63,7 @@ TEST_CASE("a communicator has one group for each combination of the other axes")
 }
 
 TEST_CASE("a group knows what is exchanged over it") {
-  const std::vector<Group> groups = groups_of(cube());
+  const std::vector<RankGroup> groups = groups_of(cube());
   REQUIRE(groups[0].channels.size() == 1);
   CHECK(groups[0].channels[0].from == 0);
   CHECK(groups[0].channels[0].to == 1);

@@ -27,30 +27,30 @@ plan::Plan plan_of(int64_t ranks) {
 
 // Joins a real job. `transport` is what only rank 0 has in its environment.
 ConnectRanks by_job(const std::string& transport) {
-  return
-      [transport, port = std::stoll(free_port())](Meeting&, const std::vector<Group>&, int64_t rank,
-                                                  int64_t ranks, const RankBody& body) {
-        if (rank == 0) setenv("SGTC_TRANSPORT", transport.c_str(), 1);
-        LaunchEnvironment environment;
-        environment.rank = rank;
-        environment.size = ranks;
-        environment.master = "127.0.0.1";
-        environment.port = port;
-        environment.secret = "a secret";
-        const std::unique_ptr<Job> job = Job::join(environment, {});
-        Bytes result;
-        {
-          JobCommunicators communicators(plan_of(ranks), *job);
-          result = body(rank, *communicators.get());
-          job->barrier();
-        }
-        if (job->leave(0) != 0) std::abort();
-        return result;
-      };
+  return [transport, port = std::stoll(free_port())](Meeting&, const std::vector<RankGroup>&,
+                                                     int64_t rank, int64_t ranks,
+                                                     const RankBody& body) {
+    if (rank == 0) setenv("SGTC_TRANSPORT", transport.c_str(), 1);
+    LaunchEnvironment environment;
+    environment.rank = rank;
+    environment.size = ranks;
+    environment.master = "127.0.0.1";
+    environment.port = port;
+    environment.secret = "a secret";
+    const std::unique_ptr<Job> job = Job::join(environment, {});
+    Bytes result;
+    {
+      JobCommunicators communicators(plan_of(ranks), *job);
+      result = body(rank, *communicators.get());
+      job->barrier();
+    }
+    if (job->leave(0) != 0) std::abort();
+    return result;
+  };
 }
 
 RunRanks run_as_job(const std::string& transport) {
-  return [transport](const std::vector<Group>& groups, int64_t ranks, const RankBody& body) {
+  return [transport](const std::vector<RankGroup>& groups, int64_t ranks, const RankBody& body) {
     return run_processes(groups, ranks, by_job(transport), body);
   };
 }

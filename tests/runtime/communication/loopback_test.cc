@@ -82,7 +82,7 @@ TEST_CASE("loopback: the operations of a group keep the order of their communica
 }
 
 TEST_CASE("loopback: members of several communicators mix their operations") {
-  std::vector<Group> groups;
+  std::vector<RankGroup> groups;
   for (const char* name : {"a", "b", "c"}) {
     groups.push_back(group_of_all(3, 4096));
     groups.back().communicator = name;

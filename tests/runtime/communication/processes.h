@@ -62,11 +62,11 @@ inline std::string segment_name() {
 }
 
 /// Connects the processes of all ranks in some way and runs `body` as one of them.
-using ConnectRanks = std::function<Bytes(Meeting& meeting, const std::vector<Group>& groups,
+using ConnectRanks = std::function<Bytes(Meeting& meeting, const std::vector<RankGroup>& groups,
                                          int64_t rank, int64_t ranks, const RankBody& body)>;
 
 /// Starts each rank in a process of its own, which exits with 0 when `body` returns.
-inline std::vector<pid_t> start_processes(Meeting& meeting, const std::vector<Group>& groups,
+inline std::vector<pid_t> start_processes(Meeting& meeting, const std::vector<RankGroup>& groups,
                                           int64_t ranks, const ConnectRanks& connect,
                                           const RankBody& body) {
   std::vector<pid_t> children;
@@ -89,8 +89,8 @@ inline std::vector<pid_t> start_processes(Meeting& meeting, const std::vector<Gr
 
 /// Connects ranks through shared memory of a name that all of them know.
 inline ConnectRanks by_shared_memory() {
-  return [name = segment_name()](Meeting& meeting, const std::vector<Group>& groups, int64_t rank,
-                                 int64_t ranks, const RankBody& body) {
+  return [name = segment_name()](Meeting& meeting, const std::vector<RankGroup>& groups,
+                                 int64_t rank, int64_t ranks, const RankBody& body) {
     const SharedMemory memory(SegmentLayout(groups, ranks), name, rank == 0,
                               [&] { meeting.barrier(ranks); });
     MeetingWatch watch(meeting);
@@ -108,7 +108,7 @@ inline int wait_for_exit(pid_t child) {
 }
 
 /// Runs `body` as each of `ranks` ranks in a process of its own.
-inline std::vector<Bytes> run_processes(const std::vector<Group>& groups, int64_t ranks,
+inline std::vector<Bytes> run_processes(const std::vector<RankGroup>& groups, int64_t ranks,
                                         const ConnectRanks& connect, const RankBody& body) {
   Meeting* meeting = Meeting::make();
   for (const pid_t child : start_processes(*meeting, groups, ranks, connect, body)) {
@@ -123,8 +123,8 @@ inline std::vector<Bytes> run_processes(const std::vector<Group>& groups, int64_
   return results;
 }
 
-inline std::vector<Bytes> run_over_shared_memory(const std::vector<Group>& groups, int64_t ranks,
-                                                 const RankBody& body) {
+inline std::vector<Bytes> run_over_shared_memory(const std::vector<RankGroup>& groups,
+                                                 int64_t ranks, const RankBody& body) {
   return run_processes(groups, ranks, by_shared_memory(), body);
 }
 

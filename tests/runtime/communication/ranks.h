@@ -27,7 +27,7 @@ class CalmWatch : public Watch {
 using RankBody = std::function<Bytes(int64_t rank, RankCommunicators& communicators)>;
 
 /// Runs `body` as each of `ranks` ranks in a thread of its own.
-inline std::vector<Bytes> run_as_threads(const std::vector<Group>& groups, int64_t ranks,
+inline std::vector<Bytes> run_as_threads(const std::vector<RankGroup>& groups, int64_t ranks,
                                          const RankBody& body) {
   Loopback loopback(groups, ranks);
   std::vector<Bytes> results(static_cast<size_t>(ranks));
@@ -44,8 +44,8 @@ inline std::vector<Bytes> run_as_threads(const std::vector<Group>& groups, int64
 }
 
 /// One communicator "all" of all ranks, with a channel between each pair.
-inline Group group_of_all(int64_t ranks, int64_t bytes) {
-  Group group;
+inline RankGroup group_of_all(int64_t ranks, int64_t bytes) {
+  RankGroup group;
   group.communicator = "all";
   group.collective_bytes = bytes;
   for (int64_t a = 0; a < ranks; ++a) {
