@@ -172,6 +172,21 @@ def test_termination_of_one_rank_commits_one_checkpoint(bench):
         assert [record["step"] for record in resumed.steps] == [done + 1]
 
 
+def test_termination_of_the_starting_process_commits_one_checkpoint(bench):
+    compile_meshes(bench, ("2x1",))
+    save_feeds(bench)
+    data = [f"--data={name}={name}.npy" for name in FEEDS]
+    process = subprocess.Popen([bench.path("train"), *data, "--steps", "100000000", "--threads",
+                                "1", "--checkpoint", "root", "--log", "log"], cwd=bench.folder,
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("[0] step 1/")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    done = len(bench.path("log").read_text().splitlines())
+    assert steps_in(bench.path("root")) == [f"step_{done:07}"]
+
+
 def test_ranks_with_other_data_are_refused(bench):
     compile_meshes(bench, ("2x1",))
     save_feeds(bench)
