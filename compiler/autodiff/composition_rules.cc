@@ -33,11 +33,13 @@ void normalize(Backward& b) {
 }
 
 void attention(Backward& b) {
-  if (b.g(1) != kNone) return b.refuse("has no gradient through its log-sum-exp");
+  if (b.g(1) != kNone || b.g(2) != kNone) {
+    return b.refuse("has no gradient through the statistics of its scores");
+  }
   const bool has_mask = b.operands() == 4;
   if (has_mask && b.needs(3)) return b.refuse("has no gradient for a trainable mask");
   if (b.g(0) == kNone) return;
-  std::vector<ValueId> operands = {b.x(0), b.x(1), b.x(2), b.y(0), b.y(1), b.g(0)};
+  std::vector<ValueId> operands = {b.x(0), b.x(1), b.x(2), b.y(0), b.y(1), b.y(2), b.g(0)};
   if (has_mask) operands.push_back(b.x(3));
   std::vector<ValueId> results = b.graph().add_node(Op::kAttentionGrad, operands, b.attributes());
   for (size_t i = 0; i < 3; ++i) b.give(i, results[i]);

@@ -249,7 +249,7 @@ ScatterNdShape scatter_nd(const KernelSpec& spec) {
 AttentionShape attention(const KernelSpec& spec) {
   const Shape& q = operand(spec, 0);
   const Shape& k = operand(spec, 1);
-  const size_t mask = spec.anchor == Op::kAttention ? 3 : 6;
+  const size_t mask = spec.anchor == Op::kAttention ? 3 : 7;
   AttentionShape shape = {};
   shape.batch = q[0];
   shape.heads = q[1];
@@ -259,6 +259,7 @@ AttentionShape attention(const KernelSpec& spec) {
   shape.key_size = q[3];
   shape.value_size = operand(spec, 2)[3];
   shape.causal = spec.attributes.integer_or("causal", 0);
+  shape.zero_empty = spec.attributes.integer_or("zero_empty", 0);
   shape.scale = spec.attributes.real("scale");
   shape.block_rows = geometry_of(spec).block_rows;
   if (spec.operand_types.size() > mask) {

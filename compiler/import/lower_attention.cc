@@ -122,39 +122,24 @@ class Attention {
     group_size_ = heads / groups;
   }
 
-  // The operator attention, or nothing when the scores are wanted or changed, or when a query might
-  // see no key: that gives zeros here and NaN there.
+  // The operator attention, or nothing when the scores are wanted or changed, or when the mask may
+  // be trained.
   ValueIds lower_whole() {
     const bool changed = n_.real("softcap", 0) > 0 || n_.has_attribute("softmax_precision");
     const bool causal = n_.integer("is_causal", 0) != 0;
     if (changed || n_.wants_output(3) || past_ != 0) return {};
+    const bool masked = n_.has_input(3);
     std::vector<ValueId> operands = {q_, k_, v_};
-    if (n_.has_input(3)) {
-      const ValueId additive = additive_mask(n_, n_.input(3), n_.dtype(q_), n_.shape(k_)[2]);
-      if (causal || !shows_a_key_to_all(additive)) return {};
-      operands.push_back(additive);
+    if (masked) {
+      operands.push_back(additive_mask(n_, n_.input(3), n_.dtype(q_), n_.shape(k_)[2]));
+      if (!states_behind(n_.graph(), operands.back()).empty()) return {};
     }
     const Attributes attributes = {{"scale", n_.real("scale", 1 / std::sqrt(depth()))},
-                                   {"causal", int64_t{causal}}};
+                                   {"causal", int64_t{causal}},
+                                   {"zero_empty", int64_t{masked}}};
     ValueId y = n_.add_node(Op::kAttention, operands, attributes)[0];
     if (n_.input_rank(0) == 3) y = merge_heads(y);
     return {y, k_, v_};
-  }
-
-  // Whether the mask is known and leaves each query a key.
-  bool shows_a_key_to_all(ValueId mask) const {
-    const LiteralPtr known = n_.literal(mask);
-    if (!known || known->shape().empty()) return false;
-    const int64_t keys = known->shape().back(),
-                  rows = keys == 0 ? 0 : known->element_count() / keys;
-    for (int64_t row = 0; row < rows; ++row) {
-      bool any = false;
-      for (int64_t key = 0; key < keys; ++key) {
-        any = any || known->as_double(row * keys + key) != kMinusInfinity;
-      }
-      if (!any) return false;
-    }
-    return rows > 0;
   }
 
   double depth() const { return static_cast<double>(n_.shape(q_)[3]); }

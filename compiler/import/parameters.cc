@@ -9,23 +9,6 @@
 namespace sgtc {
 namespace {
 
-// The states with a path of float values to `loss`.
-std::set<ValueId> states_behind(const Graph& graph, ValueId loss) {
-  std::vector<bool> reached(graph.values.size(), false);
-  std::vector<ValueId> open{loss};
-  std::set<ValueId> states;
-  while (!open.empty()) {
-    const ValueId id = open.back();
-    open.pop_back();
-    if (reached[static_cast<size_t>(id)] || !is_float(graph.dtype(id))) continue;
-    reached[static_cast<size_t>(id)] = true;
-    if (graph.value(id).kind == ValueKind::kState) states.insert(id);
-    const Node* producer = graph.producer(id);
-    if (producer) open.insert(open.end(), producer->operands.begin(), producer->operands.end());
-  }
-  return states;
-}
-
 // The float keys of update_binding; they alone are trained if there are any.
 std::set<std::string> bound_keys(const onnx::ModelProto& proto) {
   std::set<std::string> keys;

@@ -152,4 +152,20 @@ std::vector<std::vector<NodeId>> users_of(const Graph& graph) {
   return users;
 }
 
+std::set<ValueId> states_behind(const Graph& graph, ValueId id) {
+  std::vector<bool> reached(graph.values.size(), false);
+  std::vector<ValueId> open{id};
+  std::set<ValueId> states;
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    if (reached[static_cast<size_t>(next)] || !is_float(graph.dtype(next))) continue;
+    reached[static_cast<size_t>(next)] = true;
+    if (graph.value(next).kind == ValueKind::kState) states.insert(next);
+    const Node* producer = graph.producer(next);
+    if (producer) open.insert(open.end(), producer->operands.begin(), producer->operands.end());
+  }
+  return states;
+}
+
 }  // namespace sgtc

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -169,5 +170,8 @@ Graph parse_graph(const std::string& text);
 
 /// Users of each value: node indices in execution order, a node once per operand position.
 std::vector<std::vector<NodeId>> users_of(const Graph& graph);
+
+/// The states with a path of float values to `id`: those that its gradient may reach.
+std::set<ValueId> states_behind(const Graph& graph, ValueId id);
 
 }  // namespace sgtc

@@ -12,15 +12,21 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// log(sum(exp(x))) of a line; NaN if an element is, -inf if all are -inf.
-double log_sum_exp(const std::vector<double>& line) {
-  double largest = -kInfinity;
-  for (const double x : line) largest = x >= largest || std::isnan(x) ? x : largest;
-  if (std::isinf(largest) || std::isnan(largest)) return largest;
+// The maximum of a line, NaN not counted, and the sum of exp(x - maximum).
+struct LineStatistics {
+  double maximum = -kInfinity;
   double sum = 0;
-  for (const double x : line) sum += std::exp(x - largest);
-  return largest + std::log(sum);
-}
+
+  LineStatistics(const std::vector<double>& line, bool zero_empty) {
+    for (const double x : line) maximum = std::max(maximum, x);
+    const double base = maximum == -kInfinity ? 0 : maximum;
+    for (const double x : line) sum += std::exp(x - base);
+    if (zero_empty && sum == 0) {
+      maximum = 0;
+      sum = 1;
+    }
+  }
+};
 
 void softmax(const Call& call) {
   const AxisView view(call.shape(0), call.attributes.integer("axis"));
@@ -148,11 +154,12 @@ void attention(const Call& call) {
   const Heads heads(call);
   heads.for_each_query([&](int64_t b, int64_t h, int64_t t) {
     const std::vector<double> line = scores(call, heads, mask_of(call, 3), b, h, t);
-    const double total = log_sum_exp(line);
+    const LineStatistics known(line, call.attributes.integer_or("zero_empty", 0) != 0);
     const size_t row = heads.query(b, h, t);
-    call.results[1].reals[row] = total;
+    call.results[1].reals[row] = known.maximum;
+    call.results[2].reals[row] = known.sum;
     for (int64_t s = 0; s < heads.keys; ++s) {
-      const double weight = std::exp(line[static_cast<size_t>(s)] - total);
+      const double weight = std::exp(line[static_cast<size_t>(s)] - known.maximum) / known.sum;
       add_row(call.results[0].reals, row, weight, call.operand(2).reals, heads.key(b, h, s),
               heads.value_depth);
     }
@@ -160,19 +167,20 @@ void attention(const Call& call) {
   round_results(call);
 }
 
-// With P = exp(S - lse), dV = P^T dO and dS = P (dO V^T - rowsum(dO O)).
+// With P = exp(S - maximum) / sum, dV = P^T dO and dS = P (dO V^T - rowsum(dO O)).
 void attention_grad(const Call& call) {
   const Heads heads(call);
   const double scale = call.attributes.real("scale");
-  const std::vector<double>& doutput = call.operand(5).reals;
+  const std::vector<double>& doutput = call.operand(6).reals;
   heads.for_each_query([&](int64_t b, int64_t h, int64_t t) {
-    const std::vector<double> line = scores(call, heads, mask_of(call, 6), b, h, t);
+    const std::vector<double> line = scores(call, heads, mask_of(call, 7), b, h, t);
     const size_t q = heads.query(b, h, t);
-    const double total = call.operand(4).reals[q];
+    const double maximum = call.operand(4).reals[q];
+    const double sum = call.operand(5).reals[q];
     const double mean = dot(doutput, q, call.operand(3).reals, q, heads.value_depth);
     for (int64_t s = 0; s < heads.keys; ++s) {
       const size_t k = heads.key(b, h, s);
-      const double weight = std::exp(line[static_cast<size_t>(s)] - total);
+      const double weight = std::exp(line[static_cast<size_t>(s)] - maximum) / sum;
       const double dweight = dot(doutput, q, call.operand(2).reals, k, heads.value_depth);
       const double dscore = scale * weight * (dweight - mean);
       add_row(call.results[0].reals, q, dscore, call.operand(1).reals, k, heads.depth);

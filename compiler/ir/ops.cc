@@ -144,8 +144,8 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"softmax", kCompose, 1, 1, 1}, " axis ", rules::softmax},
     {{"log_softmax", kCompose, 1, 1, 1}, " axis ", rules::softmax},
     {{"normalize", kCompose, 1, 1, 3}, " axes epsilon ", rules::normalize},
-    {{"attention", kCompose, 3, 4, 2}, " scale causal ", rules::attention},
-    {{"attention_grad", kCompose, 6, 7, 3}, " scale causal ", rules::attention_grad},
+    {{"attention", kCompose, 3, 4, 3}, " scale causal zero_empty ", rules::attention},
+    {{"attention_grad", kCompose, 7, 8, 3}, " scale causal zero_empty ", rules::attention_grad},
 
     {{"random_uniform", OpKind::kRandom, 2, 2, 1}, " shape stream ", rules::random},
     {{"random_normal", OpKind::kRandom, 2, 2, 1}, " shape stream ", rules::random},

@@ -126,10 +126,12 @@ enum class Op : uint8_t {
   kSoftmax,       // axis=
   kLogSoftmax,    // axis=
   kNormalize,     // (x), axes= epsilon=: -> (x - mean) * rstd, mean, population variance
-  kAttention,     // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=:
-                  //   -> output[B,H,T,E], log-sum-exp[B,H,T] (f32; f64 for f64 operands); query
-                  //   head h reads key head h / (H / G); causal: query t sees the keys s <= t
-  kAttentionGrad, // (q, k, v, output, lse, doutput [, mask]) -> dq, dk, dv
+  kAttention,     // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=
+                  //   zero_empty=: -> output[B,H,T,E], maximum m[B,H,T] of the scores and sum[B,H,T]
+                  //   of exp(score - m) (f32; f64 for f64 operands). Query head h reads key head
+                  //   h / (H / G); causal: query t sees the keys s <= t; zero_empty: where all scores
+                  //   are -inf the output is 0 and not NaN, m is 0 and the sum 1
+  kAttentionGrad, // (q, k, v, output, maximum, sum, doutput [, mask]) -> dq, dk, dv
   // Random numbers: (seed i64[], step i64[]), shape= stream=: counter-based on
   // (seed, step, stream, global micro-batch, element); f32.
   kRandomUniform, // [0, 1)

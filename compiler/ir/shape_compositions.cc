@@ -33,7 +33,8 @@ Shape attention_output(const Call& call, size_t mask) {
   return {q[0], q[1], q[2], v[3]};
 }
 
-TensorType log_sum_exp_type(const Call& call) {
+// Of the maximum and the sum.
+TensorType statistics_type(const Call& call) {
   const Shape& q = call.shape(0);
   const bool wide = call.dtype(0) == DType::kFloat64;
   return {wide ? DType::kFloat64 : DType::kFloat32, {q[0], q[1], q[2]}};
@@ -57,14 +58,14 @@ Types normalize(const Call& call) {
 
 Types attention(const Call& call) {
   const Shape output = attention_output(call, 3);
-  return {{call.dtype(0), output}, log_sum_exp_type(call)};
+  return {{call.dtype(0), output}, statistics_type(call), statistics_type(call)};
 }
 
 Types attention_grad(const Call& call) {
-  const TensorType output = {call.dtype(0), attention_output(call, 6)};
-  const TensorType log_sum_exp = log_sum_exp_type(call);
-  for (const size_t i : {3, 4, 5}) {
-    const TensorType& expected = i == 4 ? log_sum_exp : output;
+  const TensorType output = {call.dtype(0), attention_output(call, 7)};
+  const TensorType statistics = statistics_type(call);
+  for (const size_t i : {3, 4, 5, 6}) {
+    const TensorType& expected = i == 4 || i == 5 ? statistics : output;
     call.need_shape(i, expected.shape);
     if (call.dtype(i) != expected.dtype) {
       mismatch("operand " + std::to_string(i) + " of type " + std::string(name_of(expected.dtype)),

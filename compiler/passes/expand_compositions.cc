@@ -115,24 +115,31 @@ class AttentionShapes {
 void expand_attention(Expander& e) {
   AttentionShapes shapes(e, 3);
   const ValueId scores = shapes.scores();
-  const ValueId highest = e.reduce_max(scores, 3);
+  ValueId highest = e.reduce_max(scores, 3);
+  ValueId empty = kNone;
+  if (e.attributes().integer_or("zero_empty", 0) != 0) {
+    empty = e.compare(Op::kEqual, highest, -std::numeric_limits<double>::infinity());
+    highest = e.where(empty, e.constant(e.dtype(scores), 0), highest);
+  }
   const ValueId exponential = e.exp(e.sub(scores, highest));
-  const ValueId sum = e.sum(exponential, {3});
+  ValueId sum = e.sum(exponential, {3});
+  if (empty != kNone) sum = e.where(empty, e.constant(e.dtype(scores), 1), sum);
   const ValueId weights = e.div(exponential, sum);
   const ValueId output = shapes.product(shapes.grouped(weights), false, e.x(2), false);
   e.give(0, shapes.by_head(output));
-  const ValueId log_sum_exp = e.add(highest, e.apply(Op::kLog, {sum}));
   const Shape q = e.shape(e.operand(0));
-  e.give(1, e.reshape(log_sum_exp, {q[0], q[1], q[2]}), e.dtype(log_sum_exp));
+  e.give(1, e.reshape(highest, {q[0], q[1], q[2]}), e.dtype(highest));
+  e.give(2, e.reshape(sum, {q[0], q[1], q[2]}), e.dtype(sum));
 }
 
 void expand_attention_grad(Expander& e) {
-  AttentionShapes shapes(e, 6);
+  AttentionShapes shapes(e, 7);
   const ValueId scores = shapes.scores();
   const Shape s = e.shape(scores);
-  const ValueId log_sum_exp = e.reshape(e.x(4), {s[0], s[1], s[2], 1});
-  const ValueId weights = e.exp(e.sub(scores, log_sum_exp));
-  const ValueId doutput = e.x(5);
+  const ValueId maximum = e.reshape(e.x(4), {s[0], s[1], s[2], 1});
+  const ValueId sum = e.reshape(e.x(5), {s[0], s[1], s[2], 1});
+  const ValueId weights = e.div(e.exp(e.sub(scores, maximum)), sum);
+  const ValueId doutput = e.x(6);
   // The row sums of weights * dweights are those of output * doutput.
   const ValueId row = e.sum(e.mul(doutput, e.x(3)), {3});
   const ValueId dweights =

@@ -3,7 +3,9 @@
 // The matrix of scores (queries x keys) is never in memory. A block keeps a few rows of it, 64
 // columns at a time, in the register-tile order of tile_product.h, and multiplies them right away.
 // The idea is that of FlashAttention (Dao et al., 2022); the gradient recomputes the weights from
-// the saved log-sum-exp instead of reading them.
+// the saved maximum and sum of each row instead of reading them. Two numbers and not their
+// log-sum-exp: next to a maximum of -1e4 or -3e38, as masks of finite numbers give it, the
+// logarithm of the sum would be lost.
 #pragma once
 
 #include "element.h"
@@ -110,15 +112,6 @@ struct Scores {
         multiply_panels<Tile>(a + i * Tile::kRows * count, b + j * kLanes * count,
                               tile_at<Tile>(sums.elements, kRowTiles, i, j), count, false);
       }
-    }
-  }
-
-  /// log(x) in the precision of E.
-  SGTC_INLINE static E logarithm(E x) {
-    if constexpr (__is_same(E, double)) {
-      return log_double(x);
-    } else {
-      return log_single(x);
     }
   }
 };

@@ -1,4 +1,4 @@
-// Attention: softmax(scale q k^T + mask) v with the log-sum-exp of each row of scores.
+// Attention: softmax(scale q k^T + mask) v with the maximum and sum of each row of scores.
 //
 // A block has up to 48 queries of one head and walks over the keys, 64 at a time, with a running
 // maximum m and sum l of each row: when a maximum grows, what was summed shrinks by exp(old - new).
@@ -51,8 +51,9 @@ SGTC_INLINE E weigh_row(typename Scores<T>::Matrix& scores, const Head<T>& head,
 /// Columns `first` … `first + width` of the output rows `begin` … `begin + rows` of one head.
 template <typename T>
 SGTC_INLINE void attend(const AttentionShape& s, const Head<T>& head, const T* q, const T* k,
-                        const T* v, T* output, typename Scores<T>::E* log_sum_exp, int64_t begin,
-                        int64_t rows, int64_t first, int64_t width) {
+                        const T* v, T* output, typename Scores<T>::E* maxima,
+                        typename Scores<T>::E* totals, int64_t begin, int64_t rows, int64_t first,
+                        int64_t width) {
   using E = typename Scores<T>::E;
   using V = typename Scores<T>::V;
   typename Scores<T>::Matrix scores;
@@ -80,13 +81,15 @@ SGTC_INLINE void attend(const AttentionShape& s, const Head<T>& head, const T* q
   }
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t at = head.query_row + begin + row;
-    const E total = s.keys == 0 ? E{1} : statistics.sum[row];
+    const bool zeros = s.keys == 0 || (s.zero_empty != 0 && statistics.sum[row] == 0);
+    const E total = zeros ? E{1} : statistics.sum[row];
     for (int64_t column = 0; column < width; ++column) {
       const E value = sums.vector(row, column)[column % kLanes] / total;
       output[at * s.value_size + first + column] = narrowed<T>(value);
     }
     if (first == 0) {
-      log_sum_exp[at] = statistics.maximum[row] + Scores<T>::logarithm(statistics.sum[row]);
+      maxima[at] = zeros ? E{} : statistics.maximum[row];
+      totals[at] = total;
     }
   }
 }
@@ -108,8 +111,9 @@ SGTC_INLINE void attention(const AttentionShape* shape, void* const* tensors, in
     do {
       attend<T>(s, head, static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]),
                 static_cast<const T*>(tensors[2]), static_cast<T*>(results[0]),
-                static_cast<E*>(results[1]), first, minimum(s.block_rows, s.queries - first),
-                column, minimum(kValueColumns, s.value_size - column));
+                static_cast<E*>(results[1]), static_cast<E*>(results[2]), first,
+                minimum(s.block_rows, s.queries - first), column,
+                minimum(kValueColumns, s.value_size - column));
       column += kValueColumns;
     } while (column < s.value_size);
   }

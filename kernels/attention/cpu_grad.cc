@@ -1,4 +1,4 @@
-// The gradient of attention. With P = exp(scores - lse) and delta = rowsum(dO * O):
+// The gradient of attention. With P = exp(scores - maximum) / sum and delta = rowsum(dO * O):
 //   dV = P^T dO,  dS = scale P * (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
 //
 // Two kinds of blocks, each writing its own rows: dQ of up to 48 queries, which walks over the
@@ -12,14 +12,15 @@ SGTC_KERNELS_BEGIN
 namespace sgtc::kernels {
 namespace {
 
-/// Operands and results. log_sum_exp is of the type in which scores are computed.
+/// Operands and results. Statistics are of the type in which scores are computed.
 template <typename T>
 struct GradientTensors {
   const T* q;
   const T* k;
   const T* v;
   const T* output;
-  const typename Scores<T>::E* log_sum_exp;
+  const typename Scores<T>::E* maximum;
+  const typename Scores<T>::E* sum;
   const T* doutput;
   const T* mask;
   T* dq;
@@ -47,17 +48,19 @@ SGTC_INLINE void store_rows(T* to, typename Scores<T>::Sums& sums, int64_t rows,
   }
 }
 
-/// Log-sum-exp and delta of the queries of a block.
+/// What is known of the queries of a block.
 template <typename E>
 struct QueryStatistics {
-  alignas(64) E log_sum_exp[kScoreColumns];
+  alignas(64) E maximum[kScoreColumns];
+  alignas(64) E inverse_sum[kScoreColumns];
   alignas(64) E delta[kScoreColumns];
 
   template <typename T>
   SGTC_INLINE void read(const AttentionShape& s, const GradientTensors<T>& g, int64_t row,
                         int64_t count) {
     for (int64_t i = 0; i < kScoreColumns; ++i) {
-      log_sum_exp[i] = i < count ? g.log_sum_exp[row + i] : E{};
+      maximum[i] = i < count ? g.maximum[row + i] : E{};
+      inverse_sum[i] = i < count ? 1 / g.sum[row + i] : E{};
       delta[i] = i < count ? delta_of_row(s, g, row + i) : E{};
     }
   }
@@ -66,9 +69,10 @@ struct QueryStatistics {
 /// 16 products of queries and keys become weights, products of dO and v gradients of the products.
 template <typename V, typename T>
 SGTC_INLINE void differentiate(Element<V>* weight, Element<V>* gradient, const Head<T>& head,
-                               Place first, Place step, int64_t lanes, V log_sum_exp, V delta) {
+                               Place first, Place step, int64_t lanes, V maximum, V inverse_sum,
+                               V delta) {
   const V scores = head.scores(load<V>(weight), first, step, lanes);
-  const V p = exp(scores - log_sum_exp);
+  const V p = exp(scores - maximum) * inverse_sum;
   store<V>(weight, p);
   store<V>(gradient, p * (load<V>(gradient) - delta) * static_cast<Element<V>>(head.s.scale));
 }
@@ -97,8 +101,8 @@ SGTC_INLINE void query_gradient(const GradientTensors<T>& g, const Head<T>& head
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < count; i += kLanes) {
         differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
-                         {begin + row, key + i}, {0, 1}, count - i,
-                         splat<V>(known.log_sum_exp[row]), splat<V>(known.delta[row]));
+                         {begin + row, key + i}, {0, 1}, count - i, splat<V>(known.maximum[row]),
+                         splat<V>(known.inverse_sum[row]), splat<V>(known.delta[row]));
       }
     }
     Scores<T>::add_product(sums, gradients, rows, count, g.k + key_row * s.key_size + first,
@@ -131,8 +135,8 @@ SGTC_INLINE void add_head(const GradientTensors<T>& g, const Head<T>& head, int6
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < count; i += kLanes) {
         differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
-                         {query + i, begin + row}, {1, 0}, count - i,
-                         load<V>(known.log_sum_exp + i), load<V>(known.delta + i));
+                         {query + i, begin + row}, {1, 0}, count - i, load<V>(known.maximum + i),
+                         load<V>(known.inverse_sum + i), load<V>(known.delta + i));
       }
     }
     Scores<T>::add_product(dv, weights, rows, count, g.doutput + query_row * s.value_size + first,
@@ -162,14 +166,15 @@ SGTC_INLINE void key_gradients(const AttentionShape& s, const GradientTensors<T>
 
 template <typename T>
 SGTC_INLINE GradientTensors<T> tensors_of(const AttentionShape& s, void* const* tensors) {
-  void* const* results = tensors + 6 + s.has_mask;
+  void* const* results = tensors + 7 + s.has_mask;
   return {static_cast<const T*>(tensors[0]),
           static_cast<const T*>(tensors[1]),
           static_cast<const T*>(tensors[2]),
           static_cast<const T*>(tensors[3]),
           static_cast<const typename Scores<T>::E*>(tensors[4]),
-          static_cast<const T*>(tensors[5]),
+          static_cast<const typename Scores<T>::E*>(tensors[5]),
           static_cast<const T*>(tensors[6]),
+          static_cast<const T*>(tensors[7]),
           static_cast<T*>(results[0]),
           static_cast<T*>(results[1]),
           static_cast<T*>(results[2])};

@@ -105,7 +105,7 @@ TEST_CASE("gradients of attention with shared key heads") {
       "state parameter %q: f32[1,4,3,2] = uniform(-1.0, 1.0, seed 1)\n"
       "state parameter %k: f32[1,2,3,2] = uniform(-1.0, 1.0, seed 2)\n"
       "state parameter %v: f32[1,2,3,5] = uniform(-1.0, 1.0, seed 3)\n" +
-          mask + "%o, %lse = attention" + operands + " {scale=0.7, causal=" + causal +
+          mask + "%o, %m, %sum = attention" + operands + " {scale=0.7, causal=" + causal +
           "}\n"
           "output \"y\" %o\n",
       1e-5);

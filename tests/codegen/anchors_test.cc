@@ -21,8 +21,9 @@ std::string attention(const std::string& q, const std::string& k, const std::str
                       const std::string& mask, bool causal, const std::string& type = "f32") {
   const std::string more = mask.empty() ? "" : "feed %m: " + type + mask + "\n";
   return "feed %q: " + type + q + "\nfeed %k: " + type + k + "\nfeed %v: " + type + v + "\n" +
-         more + "%y, %l = attention(%q, %k, %v" + (mask.empty() ? "" : ", %m") +
-         ") {scale=0.25, causal=" + n(causal) + "}\noutput \"y\" %y\noutput \"l\" %l";
+         more + "%y, %max, %sum = attention(%q, %k, %v" + (mask.empty() ? "" : ", %m") +
+         ") {scale=0.25, causal=" + n(causal) +
+         "}\noutput \"y\" %y\noutput \"max\" %max\noutput \"sum\" %sum";
 }
 
 std::string attention_grad(const std::string& q, const std::string& k, const std::string& v,
@@ -31,8 +32,8 @@ std::string attention_grad(const std::string& q, const std::string& k, const std
   const std::string last = mask.empty() ? "" : ", %m";
   const std::string attributes = ") {scale=0.25, causal=" + n(causal) + "}\n";
   return "feed %q: f32" + q + "\nfeed %k: f32" + k + "\nfeed %v: f32" + v + "\nfeed %d: f32" + y +
-         "\n" + more + "%y, %l = attention(%q, %k, %v" + last + attributes +
-         "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %l, %d" + last + attributes +
+         "\n" + more + "%y, %max, %sum = attention(%q, %k, %v" + last + attributes +
+         "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %max, %sum, %d" + last + attributes +
          "output \"dq\" %dq\noutput \"dk\" %dk\noutput \"dv\" %dv";
 }
 

@@ -32,8 +32,8 @@ TEST_CASE("causal attention counts half of the scores") {
   const std::string operands =
       "feed %q: f32[2,4,8,16]\nfeed %k: f32[2,4,8,16]\nfeed %v: f32[2,4,8,16]\n";
   const int64_t full = 2 * (2 * 4 * 8 * 8) * 32;
-  CHECK(flops(operands + "%o, %l = attention(%q, %k, %v) {scale=0.25, causal=0}") == full);
-  CHECK(flops(operands + "%o, %l = attention(%q, %k, %v) {scale=0.25, causal=1}") == full / 2);
+  CHECK(flops(operands + "%o, %m, %l = attention(%q, %k, %v) {scale=0.25, causal=0}") == full);
+  CHECK(flops(operands + "%o, %m, %l = attention(%q, %k, %v) {scale=0.25, causal=1}") == full / 2);
 }
 
 TEST_CASE("a kernel's bytes are its inputs and outputs") {

@@ -128,12 +128,12 @@ TEST_CASE("attention: causal, grouped, masked") {
   CHECK(close(attend("", ", m"), {3, 0, 3, 0}));
 }
 
-TEST_CASE("attention is one operator where every query sees a key and nothing shows the scores") {
+TEST_CASE("attention is one operator where nothing shows or changes the scores") {
   const auto is_whole = [](const std::string& attributes, const std::string& mask) {
     const Graph graph = import_text(
         "g (float[1,2,2,1] q, float[1,1,2,1] k, float[1,1,2,1] v, bool[2,2] fed) => "
         "(float[1,2,2,1] y, bool[2,2] unused) <bool[2,2] open = {1, 0, 1, 1}, "
-        "bool[2,2] shut = {1, 1, 0, 0}> { y = Attention" +
+        "bool[2,2] shut = {1, 1, 0, 0}, float[2,2] weight = {1, 2, 3, 4}> { y = Attention" +
             attributes + "(q, k, v" + mask + ") unused = Not (fed) }",
         23);
     return to_text(graph).find(" = attention(") != std::string::npos;
@@ -141,10 +141,12 @@ TEST_CASE("attention is one operator where every query sees a key and nothing sh
   CHECK(is_whole("", ""));
   CHECK(is_whole(" <is_causal = 1> ", ""));
   CHECK(is_whole("", ", open"));
-  CHECK_FALSE(is_whole("", ", shut"));
-  CHECK_FALSE(is_whole("", ", fed"));
-  CHECK_FALSE(is_whole(" <is_causal = 1> ", ", open"));
+  CHECK(is_whole("", ", shut"));
+  CHECK(is_whole("", ", fed"));
+  CHECK(is_whole(" <is_causal = 1> ", ", open"));
+  CHECK_FALSE(is_whole("", ", weight"));
   CHECK_FALSE(is_whole(" <softcap = 2.0> ", ""));
+  CHECK_FALSE(is_whole(" <softmax_precision = 1> ", ""));
 }
 
 TEST_CASE("rotary embedding turns pairs of elements") {

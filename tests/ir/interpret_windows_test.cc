@@ -205,13 +205,28 @@ TEST_CASE("attention by hand: equal scores average, causal queries see the past"
   const Tensor v = f64({1, 1, 2, 1}, {10, 20});
   const std::vector<Tensor> all = call(Op::kAttention, {q, k, v}, {{"scale", 1.0}});
   CHECK(all[0].reals == Values{15, 15, 15, 15});
-  CHECK(all[1].reals[0] == Approx(std::log(2.0)));
+  CHECK(all[1].reals[0] == 0);
+  CHECK(all[2].reals[0] == 2);
   const std::vector<Tensor> causal =
       call(Op::kAttention, {q, k, v}, {{"scale", 1.0}, {"causal", int64_t{1}}});
   CHECK(causal[0].reals == Values{10, 15, 10, 15});
-  CHECK(causal[1].reals[0] == 0);
+  CHECK(causal[2].reals == Values{1, 2, 1, 2});
   const Tensor mask = f64({1, 2}, {-INFINITY, 0});
   CHECK(call(Op::kAttention, {q, k, v, mask}, {{"scale", 1.0}})[0].reals == Values{20, 20, 20, 20});
+}
+
+TEST_CASE("attention of a query that sees no key: NaN, or zeros where asked for") {
+  const Tensor q = f64({1, 1, 2, 1}, {1, 1}), k = f64({1, 1, 2, 1}, {1, 2});
+  const Tensor v = f64({1, 1, 2, 1}, {10, 20}), ones = f64({1, 1, 2, 1}, {1, 1});
+  const Tensor mask = f64({2, 2}, {-INFINITY, -INFINITY, -INFINITY, 0});
+  CHECK(std::isnan(call(Op::kAttention, {q, k, v, mask}, {{"scale", 1.0}})[0].reals[0]));
+  const Attributes zeros = {{"scale", 1.0}, {"zero_empty", int64_t{1}}};
+  const std::vector<Tensor> y = call(Op::kAttention, {q, k, v, mask}, zeros);
+  CHECK(y[0].reals == Values{0, 20});
+  const std::vector<Tensor> gradients =
+      call(Op::kAttentionGrad, {q, k, v, y[0], y[1], y[2], ones, mask}, zeros);
+  CHECK(gradients[0].reals == Values{0, 0});
+  CHECK(gradients[2].reals == Values{0, 1});
 }
 
 TEST_CASE("the gradient of attention agrees with differences") {
@@ -221,10 +236,10 @@ TEST_CASE("the gradient of attention agrees with differences") {
                                           sample({2, 2, 4, 6}, 0.3), sample({4, 1, 4}, 0.4)};
     const std::vector<Tensor> forward = call(Op::kAttention, operands, attributes);
     const Tensor doutput = sample(forward[0].type.shape, 0.5);
-    const std::vector<Tensor> gradients =
-        call(Op::kAttentionGrad,
-             {operands[0], operands[1], operands[2], forward[0], forward[1], doutput, operands[3]},
-             attributes);
+    const std::vector<Tensor> gradients = call(Op::kAttentionGrad,
+                                               {operands[0], operands[1], operands[2], forward[0],
+                                                forward[1], forward[2], doutput, operands[3]},
+                                               attributes);
     const auto loss = [&](const std::vector<Tensor>& at) {
       return dot(call(Op::kAttention, at, attributes)[0], doutput);
     };

@@ -204,7 +204,8 @@ TEST_CASE("composition, random and micro-batch shape rules") {
   CHECK(types_of({"f16[2,3]"}, "normalize(%a) {axes=[1], epsilon=1e-5}") ==
         "f16[2,3] f16[2,1] f16[2,1]");
   CHECK(types_of({"f16[1,4,2,8]", "f16[1,2,3,8]", "f16[1,2,3,5]", "f16[2,3]"},
-                 "attention(%a, %b, %c, %d) {scale=0.5, causal=1}") == "f16[1,4,2,5] f32[1,4,2]");
+                 "attention(%a, %b, %c, %d) {scale=0.5, causal=1}") ==
+        "f16[1,4,2,5] f32[1,4,2] f32[1,4,2]");
   CHECK(types_of({"f32[1,4,2,8]", "f32[1,3,3,8]", "f32[1,3,3,5]"},
                  "attention(%a, %b, %c) {scale=0.5}") ==
         "attention: expected key heads that divide the 4 query heads, found 3");
@@ -212,8 +213,8 @@ TEST_CASE("composition, random and micro-batch shape rules") {
                  "attention(%a, %b, %c, %d) {scale=0.5}") ==
         "attention: expected a mask that broadcasts to [1,4,2,3], found [4,3]");
   CHECK(types_of({"f64[1,1,2,8]", "f64[1,1,3,8]", "f64[1,1,3,5]", "f64[1,1,2,5]", "f64[1,1,2]",
-                  "f64[1,1,2,5]"},
-                 "attention_grad(%a, %b, %c, %d, %e, %f) {scale=0.5}") ==
+                  "f64[1,1,2]", "f64[1,1,2,5]"},
+                 "attention_grad(%a, %b, %c, %d, %e, %f, %g) {scale=0.5}") ==
         "f64[1,1,2,8] f64[1,1,3,8] f64[1,1,3,5]");
   CHECK(types_of({"i64[]", "i64[]"}, "random_normal(%a, %b) {shape=[2,3], stream=4}") ==
         "f32[2,3]");

@@ -130,11 +130,18 @@ TEST_CASE("attention with a mask of -inf: masked keys do not count, a masked row
   std::vector<float> q = {1, 1}, k(130, 0), v(130), mask(260, -kInfinity);
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i);
   mask[100] = mask[129] = 0;
-  std::vector<float> y = poisoned(2), lse = poisoned(2);
-  void* tensors[] = {q.data(), k.data(), v.data(), mask.data(), y.data(), lse.data(), nullptr};
+  std::vector<float> y = poisoned(2), maximum = poisoned(2), sum = poisoned(2);
+  void* tensors[] = {q.data(), k.data(),       v.data(),   mask.data(),
+                     y.data(), maximum.data(), sum.data(), nullptr};
   sgtc_attention_f32(&s, nullptr, tensors, 0, 1);
   CHECK(std::fabs(y[0] - 114.5f) < 1e-4f);
-  CHECK(std::fabs(lse[0] - std::log(2.0f)) < 1e-6f);
+  CHECK(maximum == std::vector<float>{0, -kInfinity});
+  CHECK(sum == std::vector<float>{2, 0});
   CHECK(std::isnan(y[1]));
-  CHECK(lse[1] == -kInfinity);
+  s.zero_empty = 1;
+  sgtc_attention_f32(&s, nullptr, tensors, 0, 1);
+  CHECK(std::fabs(y[0] - 114.5f) < 1e-4f);
+  CHECK(y[1] == 0);
+  CHECK(maximum[1] == 0);
+  CHECK(sum[1] == 1);
 }

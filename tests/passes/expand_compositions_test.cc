@@ -91,7 +91,7 @@ TEST_CASE("half precision is widened inside") {
 
 TEST_CASE("attention is kept unless asked for") {
   const Graph graph = parse_graph(
-      "state parameter %q: f32[1,2,3,4] = zero\n%o, %l = attention(%q, %q, %q) {scale=0.5}\n"
+      "state parameter %q: f32[1,2,3,4] = zero\n%o, %m, %l = attention(%q, %q, %q) {scale=0.5}\n"
       "output \"o\" %o\n");
   CHECK(compositions_in(expand_compositions(graph)) == 1);
 }
@@ -99,15 +99,19 @@ TEST_CASE("attention is kept unless asked for") {
 TEST_CASE("attention and its gradient open, with shared key heads, mask and causality") {
   const std::string mask = GENERATE("",
                                     "constant %mask: f32[3,5] = [0, 1, 0, -1, 0, 2, 0, 0, 1, 0,"
-                                    " 1, 1, 0, 0, -2]\n");
+                                    " 1, 1, 0, 0, -2]\n",
+                                    "constant %mask: f32[3,1] = [0, -inf, 0]\n");
   const std::string causal = GENERATE("0", "1");
+  const std::string zero_empty = mask.find("inf") == std::string::npos ? "0" : "1";
   const std::string operands = mask.empty() ? "(%q, %k, %v)" : "(%q, %k, %v, %mask)";
   const Graph forward = parse_graph(
       "state parameter %q: f32[2,4,3,2] = zero\nstate parameter %k: f32[2,2,5,2] = zero\n"
       "state parameter %v: f32[2,2,5,3] = zero\n" +
-      mask + "%o, %lse = attention" + operands + " {scale=0.75, causal=" + causal +
+      mask + "%o, %m, %sum = attention" + operands + " {scale=0.75, zero_empty=" + zero_empty +
+      ", causal=" + causal +
       "}\n%s = mul(%o, %o)\n"
-      "%l = reduce_sum(%s) {axes=[0,1,2,3]}\noutput \"loss\" %l\noutput \"lse\" %lse\n");
+      "%l = reduce_sum(%s) {axes=[0,1,2,3]}\noutput \"loss\" %l\noutput \"m\" %m\noutput \"sum\" "
+      "%sum\n");
   Diagnostics diagnostics;
   Differentiated result = differentiate(forward, diagnostics);
   for (const ParameterGradient& gradient : result.gradients) {
