@@ -246,7 +246,7 @@ ScatterNdShape scatter_nd(const KernelSpec& spec) {
   return shape;
 }
 
-AttentionShape attention(const KernelSpec& spec) {
+AttentionShape attention(const KernelSpec& spec, bool wide_vectors) {
   const Shape& q = operand(spec, 0);
   const Shape& k = operand(spec, 1);
   const size_t mask = spec.anchor == Op::kAttention ? 3 : 7;
@@ -261,7 +261,8 @@ AttentionShape attention(const KernelSpec& spec) {
   shape.causal = spec.attributes.integer_or("causal", 0);
   shape.zero_empty = spec.attributes.integer_or("zero_empty", 0);
   shape.scale = spec.attributes.real("scale");
-  shape.block_rows = geometry_of(spec).block_rows;
+  shape.whole_heads = geometry_of(spec).block_rows > kernels::kAttentionRows;
+  shape.wide_vectors = wide_vectors;
   if (spec.operand_types.size() > mask) {
     shape.has_mask = 1;
     const Shape& m = operand(spec, mask);
@@ -303,7 +304,7 @@ std::vector<int64_t> anchor_shape_words(const KernelSpec& spec, bool wide_vector
       return words_of(scatter_nd(spec));
     case Op::kAttention:
     case Op::kAttentionGrad:
-      return words_of(attention(spec));
+      return words_of(attention(spec, wide_vectors));
     default:
       internal_error(__FILE__, __LINE__,
                      std::string(name_of(spec.anchor)) + " has no written kernel");

@@ -25,6 +25,7 @@
 #include "passes/fold_constants.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
+#include "passes/recognize_attention.h"
 #include "passes/separate_loss.h"
 #include "passes/simplify.h"
 #include "passes/split_reductions.h"
@@ -174,6 +175,9 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
                          diagnostics_);
   });
   diagnostics_.checkpoint();
+  // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
+  // which sees the operators that the user wrote.
+  graph = passes.run("recognize-attention", [&] { return recognize_attention(graph); });
   // Appends the backward phase.
   Differentiated differentiated;
   passes.run("differentiate", [&] {
@@ -213,6 +217,9 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
     }
     return evaluation.graph;
   });
+  // As for training.
+  evaluation.graph =
+      passes.run("recognize-attention", [&] { return recognize_attention(evaluation.graph); });
   evaluation.graph = optimize(std::move(evaluation.graph), passes);
   return evaluation;
 }

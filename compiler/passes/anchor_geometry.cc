@@ -21,6 +21,7 @@ constexpr int64_t kLeastBlockProducts = 1 << 18;  // less than this is not worth
 constexpr int64_t kBlockElements = 16384;         // elementwise work of a block
 constexpr int64_t kScatterColumns = 64;
 constexpr int64_t kAttentionRows = 48;
+constexpr int64_t kLeastWholeHeads = 8;  // fewer are split, which costs 7 products instead of 5
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t step) {
@@ -102,14 +103,22 @@ AnchorGeometry scatter_columns(int64_t outer, int64_t inner) {
   return geometry;
 }
 
-AnchorGeometry attention(Op op, const Shape& q, const Shape& k) {
+AnchorGeometry attention(const Shape& q) {
   AnchorGeometry geometry;
   geometry.block_rows = kAttentionRows;
-  geometry.blocks = q[0] * q[1] * ceil_divide(q[2], kAttentionRows);
-  if (op == Op::kAttentionGrad) {
-    geometry.blocks += k[0] * k[1] * ceil_divide(k[2], kAttentionRows);
+  geometry.blocks = std::max<int64_t>(1, q[0] * q[1] * ceil_divide(q[2], kAttentionRows));
+  return geometry;
+}
+
+AnchorGeometry attention_grad(const TensorType& q, const Shape& k) {
+  AnchorGeometry geometry = attention(q.shape);
+  const int64_t heads = k[0] * k[1];
+  if (size_of(q.dtype) >= 4 && heads >= kLeastWholeHeads && k[2] > 0) {
+    geometry.block_rows = kAttentionRows + std::max(q.shape[2], k[2]);
+    geometry.blocks = heads;
+  } else {
+    geometry.blocks += heads * ceil_divide(k[2], kAttentionRows);
   }
-  geometry.blocks = std::max<int64_t>(1, geometry.blocks);
   return geometry;
 }
 
@@ -180,8 +189,9 @@ AnchorGeometry anchor_geometry(Op op, const Attributes& attributes,
     case Op::kScatterElements:
       return {};
     case Op::kAttention:
+      return attention(first);
     case Op::kAttentionGrad:
-      return attention(op, first, operands[1].shape);
+      return attention_grad(operands[0], operands[1].shape);
     default:
       internal_error(__FILE__, __LINE__, std::string(name_of(op)) + " has no written kernel");
   }

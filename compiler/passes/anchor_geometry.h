@@ -25,7 +25,8 @@ bool anchor_visits_tiles(Op op, DType result);
 /// The cut of one kernel.
 struct AnchorGeometry {
   int64_t blocks = 1;         // at least 1, also for empty results
-  int64_t block_rows = 1;     // contractions: rows of a result tile; attention: queries
+  int64_t block_rows = 1;     // contractions: rows of a result tile; attention: queries; its
+                              // gradient: more than 48 where a block has all queries and keys
   int64_t block_columns = 1;  // contractions: columns of a tile; others: units of work of a block
 };
 

@@ -1,11 +1,17 @@
-// What attention and its gradient share: tiles of scores and products with them.
+// What attention and its gradient share: blocks of operands, tiles of scores and products with
+// them.
 //
-// The matrix of scores (queries x keys) is never in memory. A block keeps a few rows of it, 64
-// columns at a time, in the register-tile order of tile_product.h, and multiplies them right away.
-// The idea is that of FlashAttention (Dao et al., 2022); the gradient recomputes the weights from
-// the saved maximum and sum of each row instead of reading them. Two numbers and not their
+// The matrix of scores (queries x keys) is never in memory. A block has 48 queries and walks over
+// the keys, 48 at a time, so that scores, and what is multiplied with them, stay in the first-level
+// cache. The idea is that of FlashAttention (Dao et al., 2022); the gradient recomputes the weights
+// from the saved maximum and sum of each row instead of reading them. Two numbers and not their
 // log-sum-exp: next to a maximum of -1e4 or -3e38, as masks of finite numbers give it, the
 // logarithm of the sum would be lost.
+//
+// Products are small here, so packing both operands as tile_product.h does would cost a fifth of
+// the time. Only keys and values that are needed across are transposed; all other operands are
+// read in rows, from copies that are padded with zeros to whole tiles and converted to the type in
+// which scores are computed. In causal attention, tiles that no query sees are left out.
 #pragma once
 
 #include "element.h"
@@ -18,112 +24,225 @@ SGTC_KERNELS_BEGIN
 
 namespace sgtc::kernels {
 
-inline constexpr int64_t kScoreColumns = 64;
-inline constexpr int64_t kValueColumns = 128;  // head sizes above it take several passes
-inline constexpr int64_t kScoreDepth = 128;
+inline constexpr int64_t kSlice = 128;  // columns of an operand that are held at a time
+// Rows are an odd number of cache lines apart, since distances of a power of two meet in few sets.
+inline constexpr int64_t kMostStride = kSlice + kLanes;
 
-/// The register tile for elements of type T in memory.
-template <typename T>
+/// How an attention on elements of type T in memory is computed: Rows x 16 elements of type E are
+/// one register tile.
+template <typename T_, typename E_, int64_t Rows>
 struct AttentionTile {
-  using Type = NarrowTile;
-};
-template <>
-struct AttentionTile<double> {
-  using Type = DoubleTile;
+  using T = T_;
+  using E = E_;
+  using V = E __attribute__((vector_size(kLanes * sizeof(E_))));
+  static constexpr int64_t kRows = Rows;
+  static_assert(kAttentionRows % Rows == 0 && kAttentionRows % kLanes == 0);
 };
 
-template <typename T>
-struct Scores {
-  using Tile = typename AttentionTile<T>::Type;
+/// Calls use(tile) with the tile for elements of type T: 12 accumulators for 16 registers of 256
+/// bits, as for 32 of 512.
+template <typename T, typename Use>
+SGTC_INLINE void with_attention_tile(const AttentionShape& s, Use use) {
+  if constexpr (__is_same(T, double)) {
+    use(AttentionTile<T, double, 2>());
+  } else if (s.wide_vectors != 0) {
+    use(AttentionTile<T, float, 12>());
+  } else {
+    use(AttentionTile<T, float, 6>());
+  }
+}
+
+SGTC_INLINE int64_t stride_of(int64_t columns) {
+  return (ceil_divide(columns, kLanes) | 1) * kLanes;
+}
+
+/// `count` elements (at most 16), and zeros.
+template <typename V, typename T>
+SGTC_INLINE V load_wide(const T* from, int64_t count) {
+  if constexpr (__is_same(T, Element<V>)) {
+    if (count >= kLanes) return load<V>(from);
+  }
+  V values = {};
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<Element<V>>(widened(from[i]));
+  return values;
+}
+
+/// Stores `count` elements (at most 16).
+template <typename V, typename T>
+SGTC_INLINE void store_narrow(T* to, V values, int64_t count) {
+  if constexpr (__is_same(T, Element<V>)) {
+    if (count >= kLanes) return store<V>(to, values);
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(values[i]);
+}
+
+/// How many of `size` columns a slice from `begin` on has.
+SGTC_INLINE int64_t slice_width(int64_t size, int64_t begin) {
+  return maximum(0, minimum(kSlice, size - begin));
+}
+
+/// Up to 48 rows of a row-major operand with `size` columns, 128 columns at a time.
+template <typename Tile>
+struct RowBlock {
   using E = typename Tile::E;
   using V = typename Tile::V;
-  static constexpr int64_t kRowTiles = kAttentionRows / Tile::kRows;
+  const typename Tile::T* from = nullptr;
+  int64_t rows = 0, size = 0;
+  int64_t held = -1;
+  alignas(64) E elements[kAttentionRows * kMostStride];
 
-  /// Up to kAttentionRows x kScoreColumns elements.
-  struct Matrix {
-    alignas(64) E elements[kAttentionRows * kScoreColumns];
-    SGTC_INLINE E* vector(int64_t row, int64_t column) {
-      return tile_at<Tile>(elements, kRowTiles, row / Tile::kRows, column / kLanes) +
-             row % Tile::kRows * kLanes;
-    }
-  };
-
-  /// Sums of up to kAttentionRows x kValueColumns elements.
-  struct Sums {
-    alignas(64) E elements[kAttentionRows * kValueColumns];
-    SGTC_INLINE E* vector(int64_t row, int64_t column) {
-      return tile_at<Tile>(elements, kRowTiles, row / Tile::kRows, column / kLanes) +
-             row % Tile::kRows * kLanes;
-    }
-    SGTC_INLINE void clear() {
-      for (int64_t i = 0; i < kAttentionRows * kValueColumns; ++i) elements[i] = 0;
-    }
-  };
-
-  template <int64_t Width, typename From>
-  SGTC_INLINE static void pack_rows(E* to, const From* from, int64_t stride, int64_t count,
-                                    int64_t depth) {
-    if constexpr (__is_same(From, float)) {
-      pack_contiguous_lines<Width>(to, from, stride, count, depth);
-    } else {
-      pack_lines<Width>(to, count, depth,
-                        [=](int64_t line, int64_t k) __attribute__((always_inline)) {
-                          return static_cast<E>(widened(from[line * stride + k]));
-                        });
-    }
+  SGTC_INLINE void set(const typename Tile::T* source, int64_t count, int64_t columns) {
+    from = source;
+    rows = count;
+    size = columns;
+    held = -1;
   }
+  SGTC_INLINE int64_t width(int64_t begin) const { return slice_width(size, begin); }
+  SGTC_INLINE int64_t stride() const { return stride_of(minimum(kSlice, size)); }
 
-  /// result = x y^T for row-major x[rows, depth] and y[columns, depth]. Rows and columns beyond
-  /// them up to the next tile become zero, those farther out keep what they had.
-  static void multiply_rows(Matrix& result, const T* x, int64_t rows, const T* y, int64_t columns,
-                            int64_t depth) {
-    alignas(64) E a[kAttentionRows * kScoreDepth];
-    alignas(64) E b[kScoreColumns * kScoreDepth];
-    int64_t begin = 0;
-    do {
-      const int64_t slice = minimum(kScoreDepth, depth - begin);
-      pack_rows<Tile::kRows>(a, x + begin, depth, rows, slice);
-      pack_rows<Tile::kColumns>(b, y + begin, depth, columns, slice);
-      for (int64_t j = 0; j < ceil_divide(columns, kLanes); ++j) {
-        for (int64_t i = 0; i < ceil_divide(rows, Tile::kRows); ++i) {
-          multiply_panels<Tile>(a + i * Tile::kRows * slice, b + j * kLanes * slice,
-                                tile_at<Tile>(result.elements, kRowTiles, i, j), slice, begin == 0);
-        }
-      }
-      begin += slice;
-    } while (begin < depth);
-  }
-
-  /// sums += weights m for weights[rows, count] and m[count, width], rows of m `stride` apart.
-  static void add_product(Sums& sums, Matrix& weights, int64_t rows, int64_t count, const T* m,
-                          int64_t stride, int64_t width) {
-    alignas(64) E a[kAttentionRows * kScoreColumns];
-    alignas(64) E b[kValueColumns * kScoreColumns];
-    for (int64_t i = 0; i < ceil_divide(rows, Tile::kRows); ++i) {
-      for (int64_t k = 0; k < count; k += kLanes) {
-        pack_rows<Tile::kRows>(a + (i * count + k) * Tile::kRows,
-                               tile_at<Tile>(weights.elements, kRowTiles, i, k / kLanes), kLanes,
-                               Tile::kRows, minimum(kLanes, count - k));
+  /// The columns from `begin` on, row by row, `stride()` apart, with zeros up to whole tiles.
+  SGTC_INLINE const E* slice(int64_t begin) {
+    if (held == begin) return elements;
+    held = begin;
+    for (int64_t row = 0; row < ceil_divide(rows, Tile::kRows) * Tile::kRows; ++row) {
+      for (int64_t i = 0; i < width(begin); i += kLanes) {
+        const int64_t count = row < rows ? minimum(kLanes, width(begin) - i) : 0;
+        store<V>(elements + row * stride() + i, load_wide<V>(from + row * size + begin + i, count));
       }
     }
-    pack_across<Tile::kColumns>(b, m, stride, width, count);
-    for (int64_t j = 0; j < ceil_divide(width, kLanes); ++j) {
-      for (int64_t i = 0; i < ceil_divide(rows, Tile::kRows); ++i) {
-        multiply_panels<Tile>(a + i * Tile::kRows * count, b + j * kLanes * count,
-                              tile_at<Tile>(sums.elements, kRowTiles, i, j), count, false);
+    return elements;
+  }
+};
+
+/// The same transposed: element k of row i is at k * 48 + i.
+template <typename Tile>
+struct ColumnBlock {
+  using E = typename Tile::E;
+  const typename Tile::T* from = nullptr;
+  int64_t rows = 0, size = 0;
+  int64_t held = -1;
+  alignas(64) E elements[kAttentionRows * kSlice];
+
+  SGTC_INLINE void set(const typename Tile::T* source, int64_t count, int64_t columns) {
+    from = source;
+    rows = count;
+    size = columns;
+    held = -1;
+  }
+
+  SGTC_INLINE const E* slice(int64_t begin) {
+    if (held == begin) return elements;
+    held = begin;
+    const int64_t depth = minimum(kSlice, size - begin);
+    for (int64_t first = 0; first < rows; first += kLanes) {
+      pack_lines_across(elements + first, from + first * size + begin,
+                        minimum(kLanes, rows - first), depth);
+    }
+    return elements;
+  }
+
+ private:
+  SGTC_INLINE void pack_lines_across(E* to, const typename Tile::T* source, int64_t lines,
+                                     int64_t depth) const {
+    if constexpr (__is_same(typename Tile::T, float)) {
+      if (lines == kLanes) {
+        pack_strip<kAttentionRows, 8>(to, source, size, depth);
+        pack_strip<kAttentionRows, 8>(to + 8, source + 8 * size, size, depth);
+        return;
+      }
+    }
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        to[k * kAttentionRows + i] =
+            i < lines ? static_cast<E>(widened(source[i * size + k])) : E{};
       }
     }
   }
 };
 
-/// A query and a key of one head.
-struct Place {
-  int64_t query, key;
+/// Scores, weights or their gradients: 48 x 48, row-major.
+template <typename Tile>
+struct ScoreBlock {
+  using E = typename Tile::E;
+  alignas(64) E elements[kAttentionRows * kAttentionRows];
+  SGTC_INLINE E* row(int64_t i) { return elements + i * kAttentionRows; }
 };
+
+/// Sums of 48 rows, up to 128 columns.
+template <typename Tile>
+struct SumBlock {
+  using E = typename Tile::E;
+  alignas(64) E elements[kAttentionRows * kMostStride];
+  SGTC_INLINE E* row(int64_t i) { return elements + i * kMostStride; }
+  SGTC_INLINE void clear() {
+    for (int64_t i = 0; i < kAttentionRows * kMostStride; ++i) elements[i] = 0;
+  }
+};
+
+/// A matrix with any strides.
+template <typename E>
+struct Strided {
+  const E* elements;
+  int64_t row, depth;
+};
+
+/// One register tile of c = (first ? 0 : c) + a b over depths `begin` … `end`.
+template <typename Tile>
+SGTC_INLINE void multiply_strided(Strided<typename Tile::E> a, const typename Tile::E* b,
+                                  int64_t b_stride, typename Tile::E* c, int64_t c_stride,
+                                  int64_t begin, int64_t end, bool first) {
+  using V = typename Tile::V;
+  V sums[Tile::kRows] = {};
+  const typename Tile::E* factors = a.elements + begin * a.depth;
+  const typename Tile::E* row = b + begin * b_stride;
+#pragma clang loop unroll(disable)
+  for (int64_t k = begin; k < end; ++k) {
+    const V values = load<V>(row);
+#pragma clang loop unroll(full)
+    for (int64_t i = 0; i < Tile::kRows; ++i) {
+      sums[i] = fma(splat<V>(factors[i * a.row]), values, sums[i]);
+    }
+    factors += a.depth;
+    row += b_stride;
+  }
+#pragma clang loop unroll(full)
+  for (int64_t i = 0; i < Tile::kRows; ++i) {
+    typename Tile::E* to = c + i * c_stride;
+    store<V>(to, first ? sums[i] : load<V>(to) + sums[i]);
+  }
+}
+
+/// The largest lane; NaN only if all are.
+template <typename V>
+SGTC_INLINE Element<V> largest_lane(V x) {
+  const auto larger = [](V a, V b) __attribute__((always_inline)) { return a > b ? a : b; };
+  x = larger(x,
+             __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  x = larger(x,
+             __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  x = larger(x,
+             __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  x = larger(x,
+             __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  return x[0];
+}
+
+/// The sum of all lanes, as a tree.
+template <typename V>
+SGTC_INLINE Element<V> sum_of_lanes(V x) {
+  x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  x += __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return x[0];
+}
 
 /// Where the rows of one head lie and which scores count.
-template <typename T>
+template <typename Tile>
 struct Head {
+  using T = typename Tile::T;
+  using E = typename Tile::E;
+  using V = typename Tile::V;
   const AttentionShape& s;
   const T* mask;      // of this batch and head; null without one
   int64_t query_row;  // first row of the head in [batch, heads, queries, …]
@@ -137,50 +256,93 @@ struct Head {
             (batch * s.key_heads + key_head) * s.keys};
   }
 
-  /// Scaled and masked scores from the products of one row of a tile: lane i is query
-  /// first.query + i * step.query and key first.key + i * step.key. Lanes from `lanes` on and keys
-  /// that are later than their query in a causal attention become -inf.
-  template <typename V>
-  SGTC_INLINE V scores(V products, Place first, Place step, int64_t lanes) const {
-    using E = Element<V>;
-    const V lowest = splat<V>(-Format<E>::kInfinity);
+  /// How many of the keys `key` … `key + count` the query sees.
+  SGTC_INLINE int64_t seen(int64_t query, int64_t key, int64_t count) const {
+    return s.causal != 0 ? maximum(0, minimum(count, query - key + 1)) : count;
+  }
+
+  /// How many of them some query of the tile of rows that starts with `query` sees.
+  SGTC_INLINE int64_t seen_by_tile(int64_t query, int64_t key, int64_t count) const {
+    return seen(query + Tile::kRows - 1, key, count);
+  }
+
+  /// Scaled and masked scores from 16 products of a query and keys; lanes from `lanes` on become
+  /// -inf.
+  SGTC_INLINE V scores(V products, int64_t query, int64_t key, int64_t lanes) const {
+    V values = products * static_cast<E>(s.scale);
+    if (s.has_mask != 0) values += mask_values(query, key, lanes);
+    if (lanes >= kLanes) return values;
     Int<V> lane;
 #pragma clang loop unroll(full)
     for (int32_t i = 0; i < kLanes; ++i) lane[i] = i;
-    V values = products * static_cast<E>(s.scale);
-    if (s.has_mask != 0) values += mask_values<V>(first, step, lanes);
-    if (s.causal != 0) {
-      // key > query exactly where (step.key - step.query) i > first.query - first.key.
-      const Int<V> lead = lane * static_cast<int32_t>(step.key - step.query);
-      values = lead > static_cast<int32_t>(first.query - first.key) ? lowest : values;
-    }
-    return lane < static_cast<int32_t>(lanes) ? values : lowest;
+    const int32_t end = static_cast<int32_t>(maximum(0, lanes));
+    return lane < end ? values : splat<V>(-Format<E>::kInfinity);
   }
 
  private:
-  template <typename V>
-  SGTC_INLINE V mask_values(Place first, Place step, int64_t lanes) const {
-    const T* from = mask + first.query * s.mask_strides[2] + first.key * s.mask_strides[3];
-    const int64_t stride = step.query * s.mask_strides[2] + step.key * s.mask_strides[3];
-    V values = {};
-    for (int64_t i = 0; i < minimum(lanes, kLanes); ++i) {
-      values[i] = static_cast<Element<V>>(widened(from[i * stride]));
-    }
-    return values;
+  SGTC_INLINE V mask_values(int64_t query, int64_t key, int64_t lanes) const {
+    const int64_t stride = s.mask_strides[3];
+    const T* from = mask + query * s.mask_strides[2] + key * stride;
+    if (stride == 0) return splat<V>(static_cast<E>(widened(*from)));
+    return load_wide<V>(from, minimum(lanes, kLanes));
   }
 };
 
-/// The sum of all lanes, as a tree.
-template <typename V>
-SGTC_INLINE Element<V> sum_of_lanes(V values) {
-  Element<V> parts[kLanes];
-  __builtin_memcpy(parts, &values, sizeof(V));
-#pragma clang loop unroll(full)
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-#pragma clang loop unroll(full)
-    for (int64_t i = 0; i < width; ++i) parts[i] += parts[i + width];
+/// result = x y^T for the rows of two blocks, which are queries from `query` and keys from `key`
+/// on; tiles that no query sees keep what they had.
+template <typename Tile>
+SGTC_INLINE void multiply_rows(ScoreBlock<Tile>& result, const Head<Tile>& head, RowBlock<Tile>& x,
+                               ColumnBlock<Tile>& y, int64_t query, int64_t key) {
+  int64_t begin = 0;
+  do {
+    const auto* a = x.slice(begin);
+    const auto* b = y.slice(begin);
+#pragma clang loop unroll(disable)
+    for (int64_t i = 0; i < x.rows; i += Tile::kRows) {
+      const int64_t columns = head.seen_by_tile(query + i, key, y.rows);
+#pragma clang loop unroll(disable)
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        multiply_strided<Tile>({a + i * x.stride(), x.stride(), 1}, b + j, kAttentionRows,
+                               result.row(i) + j, kAttentionRows, 0, x.width(begin), begin == 0);
+      }
+    }
+    begin += kSlice;
+  } while (begin < x.size);
+}
+
+/// sums = (first ? 0 : sums) + weights m for columns `begin` … `begin + 128` of the keys' rows `m`.
+template <typename Tile>
+SGTC_INLINE void add_product(SumBlock<Tile>& sums, const Head<Tile>& head,
+                             ScoreBlock<Tile>& weights, RowBlock<Tile>& m, int64_t begin,
+                             int64_t query, int64_t rows, int64_t key, bool first) {
+  const auto* b = m.slice(begin);
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < rows; i += Tile::kRows) {
+    const int64_t depth = head.seen_by_tile(query + i, key, m.rows);
+#pragma clang loop unroll(disable)
+    for (int64_t j = 0; j < m.width(begin); j += kLanes) {
+      multiply_strided<Tile>({weights.row(i), kAttentionRows, 1}, b + j, m.stride(),
+                             sums.row(i) + j, kMostStride, 0, depth, first);
+    }
   }
-  return parts[0];
+}
+
+/// sums = (first ? 0 : sums) + weights^T m for the queries' rows `m`.
+template <typename Tile>
+SGTC_INLINE void add_transposed_product(SumBlock<Tile>& sums, const Head<Tile>& head,
+                                        ScoreBlock<Tile>& weights, RowBlock<Tile>& m, int64_t begin,
+                                        int64_t query, int64_t key, int64_t keys, bool first) {
+  const auto* b = m.slice(begin);
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < keys; i += Tile::kRows) {
+    const int64_t first_query =
+        head.s.causal != 0 ? minimum(m.rows, maximum(0, key + i - query)) : 0;
+#pragma clang loop unroll(disable)
+    for (int64_t j = 0; j < m.width(begin); j += kLanes) {
+      multiply_strided<Tile>({weights.elements + i, 1, kAttentionRows}, b + j, m.stride(),
+                             sums.row(i) + j, kMostStride, first_query, m.rows, first);
+    }
+  }
 }
 
 }  // namespace sgtc::kernels

@@ -1,10 +1,13 @@
 // The gradient of attention. With P = exp(scores - maximum) / sum and delta = rowsum(dO * O):
 //   dV = P^T dO,  dS = scale P * (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
 //
-// Two kinds of blocks, each writing its own rows: dQ of up to 48 queries, which walks over the
-// keys, and dK and dV of up to 48 keys, which walks over all queries of all heads that share them.
-// Both compute P anew, so the second product with the scores costs time but no memory and no
-// atomics.
+// P and dS of a block of 48 queries and 48 keys serve all three results, but dQ adds up over keys
+// and dK and dV over queries. Two ways out, without atomics and the same bits for any split over
+// threads:
+// - Where there are enough heads, a block of work is a whole head of keys: it walks over all keys
+//   and, for each, over the queries; dQ adds up in memory, which only this block writes.
+// - Else, and for 16-bit types, in which dQ must not add up, there are two kinds of blocks: dQ of
+//   48 queries, and dK and dV of 48 keys. Both compute P and dS, so 7 products instead of 5.
 #include "attention/attention.h"
 
 SGTC_KERNELS_BEGIN
@@ -13,199 +16,217 @@ namespace sgtc::kernels {
 namespace {
 
 /// Operands and results. Statistics are of the type in which scores are computed.
-template <typename T>
-struct GradientTensors {
-  const T* q;
-  const T* k;
-  const T* v;
-  const T* output;
-  const typename Scores<T>::E* maximum;
-  const typename Scores<T>::E* sum;
-  const T* doutput;
-  const T* mask;
-  T* dq;
-  T* dk;
-  T* dv;
+template <typename Tile>
+struct Tensors {
+  using T = typename Tile::T;
+  using E = typename Tile::E;
+  const T *q, *k, *v, *output;
+  const E *maximum, *sum;
+  const T *doutput, *mask;
+  T *dq, *dk, *dv;
+
+  SGTC_INLINE Tensors(const AttentionShape& s, void* const* tensors)
+      : q(static_cast<const T*>(tensors[0])),
+        k(static_cast<const T*>(tensors[1])),
+        v(static_cast<const T*>(tensors[2])),
+        output(static_cast<const T*>(tensors[3])),
+        maximum(static_cast<const E*>(tensors[4])),
+        sum(static_cast<const E*>(tensors[5])),
+        doutput(static_cast<const T*>(tensors[6])),
+        mask(static_cast<const T*>(tensors[7])),
+        dq(static_cast<T*>(tensors[7 + s.has_mask])),
+        dk(static_cast<T*>(tensors[8 + s.has_mask])),
+        dv(static_cast<T*>(tensors[9 + s.has_mask])) {}
 };
 
-template <typename T>
-SGTC_INLINE typename Scores<T>::E delta_of_row(const AttentionShape& s, const GradientTensors<T>& g,
-                                               int64_t row) {
-  typename Scores<T>::E sum = 0;
-  for (int64_t i = row * s.value_size; i < (row + 1) * s.value_size; ++i) {
-    sum += widened(g.doutput[i]) * widened(g.output[i]);
-  }
-  return sum;
-}
+/// A block of queries and a block of keys of one head, and what is computed from both.
+template <typename Tile>
+struct Pair {
+  using E = typename Tile::E;
+  using V = typename Tile::V;
+  const Tensors<Tile>& t;
+  const AttentionShape& s;
+  int64_t query = 0, key = 0;
+  RowBlock<Tile> q, doutput, k;
+  ColumnBlock<Tile> keys, values;
+  ScoreBlock<Tile> weights, gradients;
 
-template <typename T>
-SGTC_INLINE void store_rows(T* to, typename Scores<T>::Sums& sums, int64_t rows, int64_t stride,
-                            int64_t width) {
+  SGTC_INLINE Pair(const Tensors<Tile>& tensors, const AttentionShape& shape)
+      : t(tensors), s(shape) {}
+
+  SGTC_INLINE void set_queries(const Head<Tile>& head, int64_t begin) {
+    query = begin;
+    const int64_t rows = minimum(kAttentionRows, s.queries - begin);
+    q.set(t.q + (head.query_row + begin) * s.key_size, rows, s.key_size);
+    doutput.set(t.doutput + (head.query_row + begin) * s.value_size, rows, s.value_size);
+  }
+
+  SGTC_INLINE void set_keys(const Head<Tile>& head, int64_t begin) {
+    key = begin;
+    const int64_t rows = minimum(kAttentionRows, s.keys - begin);
+    k.set(t.k + (head.key_row + begin) * s.key_size, rows, s.key_size);
+    keys.set(t.k + (head.key_row + begin) * s.key_size, rows, s.key_size);
+    values.set(t.v + (head.key_row + begin) * s.value_size, rows, s.value_size);
+  }
+
+  /// Whether some query sees some key.
+  SGTC_INLINE bool is_seen(const Head<Tile>& head) const {
+    return head.seen(query + q.rows - 1, key, k.rows) > 0;
+  }
+
+  /// P and dS.
+  SGTC_INLINE void differentiate(const Head<Tile>& head) {
+    multiply_rows(weights, head, q, keys, query, key);
+    multiply_rows(gradients, head, doutput, values, query, key);
+    for (int64_t row = 0; row < q.rows; ++row) {
+      const int64_t at = head.query_row + query + row;
+      const int64_t seen = head.seen(query + row, key, k.rows);
+      const int64_t columns =
+          head.seen_by_tile(query + row / Tile::kRows * Tile::kRows, key, k.rows);
+      const E delta = delta_of_row(at);
+      const E maximum = t.maximum[at], factor = 1 / t.sum[at];
+      for (int64_t i = 0; i < columns; i += kLanes) {
+        E* weight = weights.row(row) + i;
+        E* gradient = gradients.row(row) + i;
+        const V scores = head.scores(load<V>(weight), query + row, key + i, seen - i);
+        const V p = exp(scores - maximum) * factor;
+        store<V>(weight, p);
+        store<V>(gradient, p * (load<V>(gradient) - delta) * static_cast<E>(s.scale));
+      }
+    }
+  }
+
+ private:
+  SGTC_INLINE E delta_of_row(int64_t row) const {
+    const auto* a = t.doutput + row * s.value_size;
+    const auto* b = t.output + row * s.value_size;
+    V sums = {};
+    for (int64_t i = 0; i < s.value_size; i += kLanes) {
+      const int64_t count = minimum(kLanes, s.value_size - i);
+      sums += load_wide<V>(a + i, count) * load_wide<V>(b + i, count);
+    }
+    return sum_of_lanes(sums);
+  }
+};
+
+/// to = (first ? 0 : to) + sums.
+template <typename Tile>
+SGTC_INLINE void store_rows(typename Tile::T* to, SumBlock<Tile>& sums, int64_t rows,
+                            int64_t stride, int64_t width, bool first) {
+  using V = typename Tile::V;
   for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < width; ++column) {
-      to[row * stride + column] = narrowed<T>(sums.vector(row, column)[column % kLanes]);
+    for (int64_t i = 0; i < width; i += kLanes) {
+      auto* part = to + row * stride + i;
+      const int64_t count = minimum(kLanes, width - i);
+      const V sum = load<V>(sums.row(row) + i);
+      store_narrow<V>(part, first ? sum : load_wide<V>(part, count) + sum, count);
     }
   }
 }
 
-/// What is known of the queries of a block.
-template <typename E>
-struct QueryStatistics {
-  alignas(64) E maximum[kScoreColumns];
-  alignas(64) E inverse_sum[kScoreColumns];
-  alignas(64) E delta[kScoreColumns];
-
-  template <typename T>
-  SGTC_INLINE void read(const AttentionShape& s, const GradientTensors<T>& g, int64_t row,
-                        int64_t count) {
-    for (int64_t i = 0; i < kScoreColumns; ++i) {
-      maximum[i] = i < count ? g.maximum[row + i] : E{};
-      inverse_sum[i] = i < count ? 1 / g.sum[row + i] : E{};
-      delta[i] = i < count ? delta_of_row(s, g, row + i) : E{};
-    }
+/// Columns from `first` on of dq for queries from `query` on of a head.
+template <typename Tile>
+SGTC_INLINE void query_gradient(const Tensors<Tile>& t, const Head<Tile>& head, int64_t query,
+                                int64_t first) {
+  Pair<Tile> pair(t, head.s);
+  SumBlock<Tile> dq;
+  if (head.s.keys == 0) dq.clear();
+  pair.set_queries(head, query);
+  for (int64_t key = 0; key < head.s.keys; key += kAttentionRows) {
+    pair.set_keys(head, key);
+    if (!pair.is_seen(head)) break;
+    pair.differentiate(head);
+    add_product(dq, head, pair.gradients, pair.k, first, query, pair.q.rows, key, key == 0);
   }
-};
-
-/// 16 products of queries and keys become weights, products of dO and v gradients of the products.
-template <typename V, typename T>
-SGTC_INLINE void differentiate(Element<V>* weight, Element<V>* gradient, const Head<T>& head,
-                               Place first, Place step, int64_t lanes, V maximum, V inverse_sum,
-                               V delta) {
-  const V scores = head.scores(load<V>(weight), first, step, lanes);
-  const V p = exp(scores - maximum) * inverse_sum;
-  store<V>(weight, p);
-  store<V>(gradient, p * (load<V>(gradient) - delta) * static_cast<Element<V>>(head.s.scale));
+  store_rows<Tile>(t.dq + (head.query_row + query) * head.s.key_size + first, dq, pair.q.rows,
+                   head.s.key_size, pair.q.width(first), true);
 }
 
-/// Columns `first` … `first + width` of dq for queries `begin` … `begin + rows` of a head.
-template <typename T>
-SGTC_INLINE void query_gradient(const GradientTensors<T>& g, const Head<T>& head, int64_t begin,
-                                int64_t rows, int64_t first, int64_t width) {
-  using E = typename Scores<T>::E;
-  using V = typename Scores<T>::V;
-  const AttentionShape& s = head.s;
-  typename Scores<T>::Matrix weights, gradients;
-  typename Scores<T>::Sums sums;
-  sums.clear();
-  QueryStatistics<E> known;
-  const int64_t query = head.query_row + begin;
-  known.read(s, g, query, rows);
-  const int64_t keys = s.causal != 0 ? minimum(s.keys, begin + rows) : s.keys;
-  for (int64_t key = 0; key < keys; key += kScoreColumns) {
-    const int64_t count = minimum(kScoreColumns, keys - key);
-    const int64_t key_row = head.key_row + key;
-    Scores<T>::multiply_rows(weights, g.q + query * s.key_size, rows, g.k + key_row * s.key_size,
-                             count, s.key_size);
-    Scores<T>::multiply_rows(gradients, g.doutput + query * s.value_size, rows,
-                             g.v + key_row * s.value_size, count, s.value_size);
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < count; i += kLanes) {
-        differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
-                         {begin + row, key + i}, {0, 1}, count - i, splat<V>(known.maximum[row]),
-                         splat<V>(known.inverse_sum[row]), splat<V>(known.delta[row]));
-      }
+/// Columns from `first` on of dk and dv for the keys from `key` on that the heads `begin` … `end`
+/// of `batch` share, and, if `adds_queries`, what these keys give to dq.
+template <typename Tile>
+SGTC_INLINE void key_gradients(const Tensors<Tile>& t, const AttentionShape& s, int64_t batch,
+                               int64_t begin, int64_t end, int64_t key, int64_t first,
+                               bool adds_queries) {
+  Pair<Tile> pair(t, s);
+  SumBlock<Tile> dk, dv, dq;
+  bool is_first = true;
+  const Head<Tile> shared = Head<Tile>::at(s, t.mask, batch, begin);
+  pair.set_keys(shared, key);
+  for (int64_t index = begin; index < end; ++index) {
+    const Head<Tile> head = Head<Tile>::at(s, t.mask, batch, index);
+    for (int64_t query = s.causal != 0 ? key : 0; query < s.queries; query += kAttentionRows) {
+      pair.set_queries(head, query);
+      pair.differentiate(head);
+      add_transposed_product(dv, head, pair.weights, pair.doutput, first, query, key, pair.k.rows,
+                             is_first);
+      add_transposed_product(dk, head, pair.gradients, pair.q, first, query, key, pair.k.rows,
+                             is_first);
+      is_first = false;
+      if (!adds_queries) continue;
+      add_product(dq, head, pair.gradients, pair.k, first, query, pair.q.rows, key, true);
+      store_rows<Tile>(t.dq + (head.query_row + query) * s.key_size + first, dq, pair.q.rows,
+                       s.key_size, pair.q.width(first), key == 0);
     }
-    Scores<T>::add_product(sums, gradients, rows, count, g.k + key_row * s.key_size + first,
-                           s.key_size, width);
   }
-  store_rows<T>(g.dq + query * s.key_size + first, sums, rows, s.key_size, width);
+  if (is_first) {
+    dk.clear();
+    dv.clear();
+  }
+  const int64_t row = shared.key_row + key;
+  store_rows<Tile>(t.dk + row * s.key_size + first, dk, pair.k.rows, s.key_size,
+                   pair.k.width(first), true);
+  store_rows<Tile>(t.dv + row * s.value_size + first, dv, pair.k.rows, s.value_size,
+                   slice_width(s.value_size, first), true);
 }
 
-/// Adds what one head's queries give to dk and dv of keys `begin` … `begin + rows`: their columns
-/// from `first` on.
-template <typename T>
-SGTC_INLINE void add_head(const GradientTensors<T>& g, const Head<T>& head, int64_t begin,
-                          int64_t rows, int64_t first, int64_t key_width, int64_t value_width,
-                          typename Scores<T>::Sums& dk, typename Scores<T>::Sums& dv) {
-  using E = typename Scores<T>::E;
-  using V = typename Scores<T>::V;
-  const AttentionShape& s = head.s;
-  typename Scores<T>::Matrix weights, gradients;
-  QueryStatistics<E> known;
-  const int64_t key_row = head.key_row + begin;
-  const int64_t earliest = s.causal != 0 ? begin / kScoreColumns * kScoreColumns : 0;
-  for (int64_t query = earliest; query < s.queries; query += kScoreColumns) {
-    const int64_t count = minimum(kScoreColumns, s.queries - query);
-    const int64_t query_row = head.query_row + query;
-    known.read(s, g, query_row, count);
-    Scores<T>::multiply_rows(weights, g.k + key_row * s.key_size, rows,
-                             g.q + query_row * s.key_size, count, s.key_size);
-    Scores<T>::multiply_rows(gradients, g.v + key_row * s.value_size, rows,
-                             g.doutput + query_row * s.value_size, count, s.value_size);
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < count; i += kLanes) {
-        differentiate<V>(weights.vector(row, i), gradients.vector(row, i), head,
-                         {query + i, begin + row}, {1, 0}, count - i, load<V>(known.maximum + i),
-                         load<V>(known.inverse_sum + i), load<V>(known.delta + i));
-      }
-    }
-    Scores<T>::add_product(dv, weights, rows, count, g.doutput + query_row * s.value_size + first,
-                           s.value_size, value_width);
-    Scores<T>::add_product(dk, gradients, rows, count, g.q + query_row * s.key_size + first,
-                           s.key_size, key_width);
-  }
-}
-
-template <typename T>
-SGTC_INLINE void key_gradients(const AttentionShape& s, const GradientTensors<T>& g, int64_t batch,
-                               int64_t key_head, int64_t begin, int64_t rows, int64_t first) {
-  typename Scores<T>::Sums dk, dv;
-  dk.clear();
-  dv.clear();
-  const int64_t key_width = maximum(0, minimum(kValueColumns, s.key_size - first));
-  const int64_t value_width = maximum(0, minimum(kValueColumns, s.value_size - first));
+template <typename Tile>
+SGTC_INLINE void whole_head(const Tensors<Tile>& t, const AttentionShape& s, int64_t index) {
   const int64_t shared = s.heads / s.key_heads;
-  for (int64_t head = key_head * shared; head < (key_head + 1) * shared; ++head) {
-    add_head(g, Head<T>::at(s, g.mask, batch, head), begin, rows, first, key_width, value_width, dk,
-             dv);
+  const int64_t head = index % s.key_heads * shared;
+  for (int64_t key = 0; key < s.keys; key += kAttentionRows) {
+    for (int64_t first = 0; first < maximum(s.key_size, s.value_size); first += kSlice) {
+      key_gradients(t, s, index / s.key_heads, head, head + shared, key, first, true);
+    }
   }
-  const int64_t row = (batch * s.key_heads + key_head) * s.keys + begin;
-  store_rows<T>(g.dk + row * s.key_size + first, dk, rows, s.key_size, key_width);
-  store_rows<T>(g.dv + row * s.value_size + first, dv, rows, s.value_size, value_width);
 }
 
-template <typename T>
-SGTC_INLINE GradientTensors<T> tensors_of(const AttentionShape& s, void* const* tensors) {
-  void* const* results = tensors + 7 + s.has_mask;
-  return {static_cast<const T*>(tensors[0]),
-          static_cast<const T*>(tensors[1]),
-          static_cast<const T*>(tensors[2]),
-          static_cast<const T*>(tensors[3]),
-          static_cast<const typename Scores<T>::E*>(tensors[4]),
-          static_cast<const typename Scores<T>::E*>(tensors[5]),
-          static_cast<const T*>(tensors[6]),
-          static_cast<const T*>(tensors[7]),
-          static_cast<T*>(results[0]),
-          static_cast<T*>(results[1]),
-          static_cast<T*>(results[2])};
+template <typename Tile>
+SGTC_INLINE void part_of_head(const Tensors<Tile>& t, const AttentionShape& s, int64_t index) {
+  const int64_t query_blocks = ceil_divide(s.queries, kAttentionRows);
+  const int64_t key_blocks = ceil_divide(s.keys, kAttentionRows);
+  const int64_t of_queries = s.batch * s.heads * query_blocks;
+  if (index < of_queries) {
+    const int64_t head = index / query_blocks;
+    for (int64_t first = 0; first < s.key_size; first += kSlice) {
+      query_gradient(t, Head<Tile>::at(s, t.mask, head / s.heads, head % s.heads),
+                     index % query_blocks * kAttentionRows, first);
+    }
+    return;
+  }
+  const int64_t head = (index - of_queries) / key_blocks;
+  const int64_t key = (index - of_queries) % key_blocks * kAttentionRows;
+  const int64_t shared = s.heads / s.key_heads;
+  const int64_t begin = head % s.key_heads * shared;
+  for (int64_t first = 0; first < maximum(s.key_size, s.value_size); first += kSlice) {
+    key_gradients(t, s, head / s.key_heads, begin, begin + shared, key, first, false);
+  }
 }
 
-template <typename T>
+template <typename Tile>
 SGTC_INLINE void attention_grad(const AttentionShape* shape, void* const* tensors, int64_t begin,
                                 int64_t end) {
   const AttentionShape& s = *shape;
-  const GradientTensors<T> g = tensors_of<T>(s, tensors);
-  const int64_t query_blocks = ceil_divide(s.queries, s.block_rows);
-  const int64_t key_blocks = ceil_divide(s.keys, s.block_rows);
-  const int64_t of_queries = s.batch * s.heads * query_blocks;
-  const int64_t last = minimum(end, of_queries + s.batch * s.key_heads * key_blocks);
+  const Tensors<Tile> t(s, tensors);
+  const int64_t of_keys =
+      s.batch * s.key_heads * (s.whole_heads != 0 ? 1 : ceil_divide(s.keys, kAttentionRows));
+  const int64_t of_queries = s.batch * s.heads * ceil_divide(s.queries, kAttentionRows);
+  const int64_t last = minimum(end, of_keys + (s.whole_heads != 0 ? 0 : of_queries));
   for (int64_t index = begin; index < last; ++index) {
-    if (index < of_queries) {
-      const int64_t row = index % query_blocks * s.block_rows;
-      const int64_t head = index / query_blocks;
-      for (int64_t first = 0; first < s.key_size; first += kValueColumns) {
-        query_gradient(g, Head<T>::at(s, g.mask, head / s.heads, head % s.heads), row,
-                       minimum(s.block_rows, s.queries - row), first,
-                       minimum(kValueColumns, s.key_size - first));
-      }
+    if (s.whole_heads != 0) {
+      whole_head(t, s, index);
     } else {
-      const int64_t block = index - of_queries;
-      const int64_t row = block % key_blocks * s.block_rows;
-      const int64_t head = block / key_blocks;
-      for (int64_t first = 0; first < maximum(s.key_size, s.value_size); first += kValueColumns) {
-        key_gradients(s, g, head / s.key_heads, head % s.key_heads, row,
-                      minimum(s.block_rows, s.keys - row), first);
-      }
+      part_of_head(t, s, index);
     }
   }
 }
@@ -217,7 +238,10 @@ SGTC_INLINE void attention_grad(const AttentionShape* shape, void* const* tensor
   SGTC_EXPORT void sgtc_attention_grad_##name(const sgtc::kernels::AttentionShape* shape,        \
                                               void* const*, void* const* tensors, int64_t begin, \
                                               int64_t end) {                                     \
-    sgtc::kernels::attention_grad<type>(shape, tensors, begin, end);                             \
+    using namespace sgtc::kernels;                                                               \
+    with_attention_tile<type>(*shape, [&](auto tile) __attribute__((always_inline)) {            \
+      attention_grad<decltype(tile)>(shape, tensors, begin, end);                                \
+    });                                                                                          \
   }
 SGTC_FOR_EACH_FLOAT(SGTC_ATTENTION_GRAD)
 

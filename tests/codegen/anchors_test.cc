@@ -27,14 +27,17 @@ std::string attention(const std::string& q, const std::string& k, const std::str
 }
 
 std::string attention_grad(const std::string& q, const std::string& k, const std::string& v,
-                           const std::string& y, const std::string& mask, bool causal) {
-  const std::string more = mask.empty() ? "" : "feed %m: f32" + mask + "\n";
+                           const std::string& y, const std::string& mask, bool causal,
+                           const std::string& type = "f32") {
+  const auto feed = [&](const std::string& name, const std::string& shape) {
+    return "feed %" + name + ": " + type + shape + "\n";
+  };
   const std::string last = mask.empty() ? "" : ", %m";
   const std::string attributes = ") {scale=0.25, causal=" + n(causal) + "}\n";
-  return "feed %q: f32" + q + "\nfeed %k: f32" + k + "\nfeed %v: f32" + v + "\nfeed %d: f32" + y +
-         "\n" + more + "%y, %max, %sum = attention(%q, %k, %v" + last + attributes +
-         "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %max, %sum, %d" + last + attributes +
-         "output \"dq\" %dq\noutput \"dk\" %dk\noutput \"dv\" %dv";
+  return feed("q", q) + feed("k", k) + feed("v", v) + feed("d", y) +
+         (mask.empty() ? "" : feed("m", mask)) + "%y, %max, %sum = attention(%q, %k, %v" + last +
+         attributes + "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %max, %sum, %d" + last +
+         attributes + "output \"dq\" %dq\noutput \"dk\" %dk\noutput \"dv\" %dv";
 }
 
 }  // namespace
@@ -193,6 +196,7 @@ TEST_CASE("cumulative sums, positions of extrema and sorting") {
 }
 
 TEST_CASE("attention") {
+  check_text(attention("[1,2,100,4]", "[1,2,100,4]", "[1,2,100,4]", "[2,100,1]", true), {}, 1e-5);
   check_text(attention("[2,4,50,16]", "[2,4,70,16]", "[2,4,70,24]", "", false), {}, 1e-5);
   check_text(attention("[1,4,130,8]", "[1,2,130,8]", "[1,2,130,8]", "", true), {}, 1e-5);
   check_text(attention("[2,2,9,20]", "[2,1,100,20]", "[2,1,100,150]", "[2,1,1,100]", false), {},
@@ -204,8 +208,36 @@ TEST_CASE("attention") {
   check_bits(attention("[2,4,100,16]", "[2,2,100,16]", "[2,2,100,16]", "", true));
 }
 
-TEST_CASE("gradients of attention") {
-  check_text(attention_grad("[2,4,50,16]", "[2,4,70,16]", "[2,4,70,24]", "[2,4,50,24]", "", false),
+TEST_CASE("attention without queries or keys") {
+  check_text(attention("[2,1,0,4]", "[2,1,3,4]", "[2,1,3,4]", "", false));
+  check_text(attention_grad("[2,8,3,4]", "[2,8,0,4]", "[2,8,0,5]", "[2,8,3,5]", "", false));
+  check_text(attention_grad("[2,8,0,4]", "[2,8,3,4]", "[2,8,3,5]", "[2,8,0,5]", "", true));
+}
+
+TEST_CASE("gradients of attention, a head at a time") {
+  check_text(attention_grad("[4,4,60,16]", "[4,2,60,16]", "[4,2,60,20]", "[4,4,60,20]",
+                            "[4,1,60,60]", false),
+             {}, 3e-5);
+  check_text(attention_grad("[2,4,20,9]", "[2,4,50,9]", "[2,4,50,7]", "[2,4,20,7]", "", true), {},
+             3e-5);
+  check_text(
+      attention_grad("[1,8,70,140]", "[1,8,50,140]", "[1,8,50,3]", "[1,8,70,3]", "[8,1,50]", true),
+      {}, 3e-5);
+  check_text(
+      attention_grad("[2,4,50,5]", "[2,4,50,5]", "[2,4,50,5]", "[2,4,50,5]", "", true, "f64"), {},
+      1e-12);
+  check_bits(attention_grad("[2,4,100,16]", "[2,4,100,16]", "[2,4,100,16]", "[2,4,100,16]",
+                            "[100,100]", false));
+}
+
+TEST_CASE("gradients of attention on 16-bit numbers") {
+  check_text(
+      attention_grad("[2,4,50,8]", "[2,4,50,8]", "[2,4,50,8]", "[2,4,50,8]", "", true, "bf16"), {},
+      5e-2);
+}
+
+TEST_CASE("gradients of attention, split") {
+  check_text(attention_grad("[1,4,50,16]", "[1,4,70,16]", "[1,4,70,24]", "[1,4,50,24]", "", false),
              {}, 3e-5);
   check_text(attention_grad("[1,4,130,8]", "[1,2,130,8]", "[1,2,130,8]", "[1,4,130,8]", "", true),
              {}, 3e-5);

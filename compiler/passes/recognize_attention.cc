@@ -1,0 +1,241 @@
+// Attention has many spellings, since each exporter opens it in its own way. Matching every graph
+// that some exporter writes against a template would need a template for each; so the chain between
+// the two products is walked upwards instead, and each step is one of a few that commute with the
+// operator (attention_pattern.cc). What is found is judged here: which masks the kernel can take.
+#include "passes/recognize_attention.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "autodiff/expressions.h"
+#include "ir/clone.h"
+#include "passes/attention_pattern.h"
+#include "passes/eliminate_dead_nodes.h"
+
+namespace sgtc {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Scores from here down have no weight.
+constexpr double kHidden = -10000;
+
+std::vector<int64_t> count_uses(const Graph& graph) {
+  std::vector<int64_t> uses;
+  for (const std::vector<NodeId>& users : users_of(graph)) {
+    uses.push_back(static_cast<int64_t>(users.size()));
+  }
+  for (const Output& output : graph.outputs) ++uses[static_cast<size_t>(output.value)];
+  for (const Update& update : graph.updates) ++uses[static_cast<size_t>(update.value)];
+  return uses;
+}
+
+bool is_trained(const Graph& graph, ValueId id) {
+  const std::set<ValueId> states = states_behind(graph, id);
+  return std::any_of(states.begin(), states.end(), [&](ValueId state) {
+    return graph.value(state).role == StateRole::kParameter;
+  });
+}
+
+// Which keys the queries of a constant mask see.
+enum class Visibility { kUnknown, kAll, kLowerTriangle, kOther };
+
+// `value(i)` of a [.., queries, keys] mask is 0 for keys that are seen, at most kHidden for others;
+// anything else, or a query that sees no key, is unknown.
+Visibility visibility(const Shape& shape, int64_t queries, int64_t keys,
+                      const std::function<double(int64_t)>& value) {
+  if (shape.size() < 2 || shape.back() != keys || shape[shape.size() - 2] != queries) {
+    return Visibility::kUnknown;
+  }
+  bool all = true, triangle = true;
+  const int64_t rows = keys == 0 ? 0 : element_count(shape) / keys;
+  for (int64_t row = 0; row < rows; ++row) {
+    bool sees_any = false;
+    for (int64_t key = 0; key < keys; ++key) {
+      const double x = value(row * keys + key);
+      if (x != 0 && !(x <= kHidden)) return Visibility::kUnknown;
+      sees_any = sees_any || x == 0;
+      all = all && x == 0;
+      triangle = triangle && (x == 0) == (key <= row % queries);
+    }
+    if (!sees_any) return Visibility::kUnknown;
+  }
+  if (all) return Visibility::kAll;
+  return triangle ? Visibility::kLowerTriangle : Visibility::kOther;
+}
+
+// Decides what of a pattern the operator's flags and mask stand for.
+class Masks {
+ public:
+  Masks(const Graph& graph, const AttentionPattern& pattern)
+      : graph_(graph),
+        queries_(pattern.scores[pattern.scores.size() - 2]),
+        keys_(pattern.scores.back()),
+        heads_(pattern.scores),
+        is_alone_(pattern.masks.size() == 1 && !pattern.causal),
+        causal_(pattern.causal) {
+    for (const AttentionMask& mask : pattern.masks) add(mask);
+  }
+
+  /// Whether the operator can take them.
+  bool fit() const { return fits_; }
+  bool causal() const { return causal_; }
+  const std::vector<AttentionMask>& kept() const { return kept_; }
+
+  /// [B,H] of the scores: the first dimension before the matrices, and all others of them.
+  Shape batch_and_heads() const { return split(heads_); }
+
+  /// The shape [B or 1, H or 1, T or 1, S or 1] of a mask.
+  Shape mask_shape(const AttentionMask& mask) const {
+    Shape shape = graph_.shape(mask.value);
+    shape.insert(shape.begin(), mask.scores.size() - shape.size(), 1);
+    Shape result = split(shape);
+    result.insert(result.end(), shape.end() - 2, shape.end());
+    return result;
+  }
+
+ private:
+  static Shape split(const Shape& shape) {
+    if (shape.size() == 2) return {1, 1};
+    return {shape[0], element_count({shape.begin() + 1, shape.end() - 2})};
+  }
+
+  bool is_condition(const AttentionMask& mask) const {
+    return graph_.dtype(mask.value) == DType::kBool;
+  }
+
+  Visibility visibility_of(const AttentionMask& mask, bool* is_finite) const {
+    const LiteralPtr literal = graph_.value(mask.value).literal;
+    if (literal == nullptr) return Visibility::kUnknown;
+    return visibility(literal->shape(), queries_, keys_, [&](int64_t i) {
+      const double x = literal->as_double(i);
+      const double value = !is_condition(mask) ? x : (x != 0) == mask.shows ? 0 : mask.low;
+      *is_finite = *is_finite || (value != 0 && value != -kInfinity);
+      return value;
+    });
+  }
+
+  void add(const AttentionMask& mask) {
+    bool is_finite = false;
+    const Visibility seen = visibility_of(mask, &is_finite);
+    if (seen == Visibility::kAll) return;
+    // Where another mask hides all keys of a query, finite numbers still tell them apart.
+    const bool hides = !is_finite || is_alone_;
+    if (seen == Visibility::kLowerTriangle && hides) {
+      causal_ = true;
+      return;
+    }
+    const bool is_known = mask.low == -kInfinity || (seen == Visibility::kOther && hides);
+    fits_ = fits_ && (is_condition(mask) ? is_known : !is_trained(graph_, mask.value));
+    fits_ = fits_ && joins_heads(mask);
+    kept_.push_back(mask);
+  }
+
+  // Whether the dimensions after the first broadcast all or none; sets the heads they refer to.
+  bool joins_heads(const AttentionMask& mask) {
+    Shape shape = graph_.shape(mask.value);
+    shape.insert(shape.begin(), mask.scores.size() - shape.size(), 1);
+    const auto is_one = [](int64_t size) { return size == 1; };
+    const auto first = shape.begin() + (shape.size() > 2 ? 1 : 0), last = shape.end() - 2;
+    if (std::all_of(shape.begin(), last, is_one)) return true;
+    if (heads_from_mask_ && split(heads_) != split(mask.scores)) return false;
+    heads_from_mask_ = true;
+    heads_ = mask.scores;
+    return std::all_of(first, last, is_one) || std::equal(first, last, mask.scores.begin() + 1);
+  }
+
+  const Graph& graph_;
+  int64_t queries_, keys_;
+  Shape heads_;
+  bool is_alone_;
+  bool heads_from_mask_ = false;
+  bool fits_ = true;
+  bool causal_;
+  std::vector<AttentionMask> kept_;
+};
+
+/// Appends the operator that stands for a pattern.
+class Rewriter : public Expressions {
+ public:
+  Rewriter(Cloner& cloner, const AttentionPattern& pattern, const Masks& masks)
+      : Expressions(cloner.target()), cloner_(cloner), pattern_(pattern), masks_(masks) {}
+
+  ValueId attention() {
+    const Shape heads = masks_.batch_and_heads();
+    const int64_t key_heads = pattern_.k.heads / std::max<int64_t>(1, heads[0]);
+    std::vector<ValueId> operands = {per_head(pattern_.q, {heads[0], heads[1]}),
+                                     per_head(pattern_.k, {heads[0], key_heads}),
+                                     per_head(pattern_.v, {heads[0], key_heads})};
+    if (!masks_.kept().empty()) operands.push_back(mask());
+    const Attributes attributes = {{"scale", pattern_.scale},
+                                   {"causal", int64_t{masks_.causal()}},
+                                   {"zero_empty", int64_t{pattern_.zero_empty}}};
+    return graph().add_node(Op::kAttention, operands, attributes)[0];
+  }
+
+ private:
+  ValueId per_head(const AttentionOperand& operand, Shape shape) {
+    ValueId x = cloner_[operand.value];
+    if (operand.transposed) {
+      std::vector<int64_t> perm = all_axes(rank(x));
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      x = transpose(x, perm);
+    }
+    const Shape from = this->shape(x);
+    shape.insert(shape.end(), from.end() - 2, from.end());
+    return reshape(x, shape);
+  }
+
+  ValueId mask() {
+    ValueId sum = kNone;
+    for (const AttentionMask& mask : masks_.kept()) {
+      const ValueId next = additive(mask);
+      sum = sum == kNone ? next : add(sum, next);
+    }
+    return sum;
+  }
+
+  ValueId additive(const AttentionMask& mask) {
+    const ValueId x = reshape(cloner_[mask.value], masks_.mask_shape(mask));
+    if (dtype(x) != DType::kBool) return x;
+    const DType type = dtype(cloner_[pattern_.q.value]);
+    const ValueId shown = constant(type, 0), hidden = constant(type, -kInfinity);
+    return mask.shows ? where(x, shown, hidden) : where(x, hidden, shown);
+  }
+
+  Cloner& cloner_;
+  const AttentionPattern& pattern_;
+  const Masks& masks_;
+};
+
+bool divides(int64_t a, int64_t b) { return a == 0 ? b == 0 : b % a == 0; }
+
+// Replaces the result of `mixed` if it is that of an attention that the operator can stand for.
+bool rewrite(const Graph& graph, const Node& mixed, const std::vector<int64_t>& uses,
+             Cloner& cloner) {
+  const std::optional<AttentionPattern> pattern = match_attention(graph, mixed, uses);
+  if (!pattern) return false;
+  const Masks masks(graph, *pattern);
+  if (!masks.fit() || !divides(masks.batch_and_heads()[0], pattern->k.heads)) return false;
+  cloner.inherit(mixed);
+  cloner.target().context().id = 0;
+  Rewriter rewriter(cloner, *pattern, masks);
+  cloner.replace(mixed.results[0],
+                 rewriter.reshape(rewriter.attention(), graph.shape(mixed.results[0])));
+  return true;
+}
+
+}  // namespace
+
+Graph recognize_attention(const Graph& graph) {
+  const Graph live = eliminate_dead_nodes(graph);
+  const std::vector<int64_t> uses = count_uses(live);
+  Cloner cloner(live);
+  for (const Node& node : live.nodes) {
+    if (!rewrite(live, node, uses, cloner)) cloner.clone(node);
+  }
+  return eliminate_dead_nodes(cloner.finish());
+}
+
+}  // namespace sgtc
