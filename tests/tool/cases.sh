@@ -5,3 +5,4 @@ set -euo pipefail
 folder=$(dirname "${BASH_SOURCE[0]}")
 "$SGTC_PYTHON" "$folder/import_cases.py"
 "$SGTC_PYTHON" "$folder/training_cases.py"
+"$SGTC_PYTHON" "$folder/attention_cases.py"
