@@ -43,7 +43,10 @@ wait_for() {
 }
 
 # The process of a rank that runs in the background with its output in the file output.
-process_of() { sed -n "s/.*joined as $1 of 4, process \([0-9]*\),.*/\1/p" output; }
+process_of() {
+  wait_for output "^joined as $1 of 4"
+  sed -n "s/^joined as $1 of 4, process \([0-9]*\),.*/\1/p" output
+}
 
 two_nodes_with_a_secret() {
   SGTC_SECRET=x expect 0 10 srun -N2 -n4 "$probe" --steps 5
