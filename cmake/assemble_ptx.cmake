@@ -2,9 +2,9 @@
 # it serialised products or ignored a change of registers (messages C75xx): such a kernel is correct
 # and slow.
 #
-# 168 registers for each of 384 threads: without a bound at entry, setmaxnreg has no effect.
+# REGISTERS is the bound per thread at entry, without which setmaxnreg has no effect.
 execute_process(
-  COMMAND "${PTXAS}" -arch=sm_90a --maxrregcount=168 -v "${PTX}" -o "${CUBIN}"
+  COMMAND "${PTXAS}" -arch=sm_90a --maxrregcount=${REGISTERS} -v "${PTX}" -o "${CUBIN}"
   OUTPUT_VARIABLE report ERROR_VARIABLE report RESULT_VARIABLE status)
 string(REGEX MATCHALL "[^\n]*(C75[0-9][0-9]|[1-9][0-9]* bytes (stack|spill))[^\n]*" faults "${report}")
 if(NOT status EQUAL 0)

@@ -1,10 +1,12 @@
-# Kernels that are written for GPUs, kernels/NAME/sm_90a/kernel.cc, and what tests them.
+# Kernels that are written for GPUs, in kernels/NAME/sm_90a, and what tests them.
 #
-#   gpu_kernels        the kernels of the tests as PTX, and as cubins where ptxas is found, in
-#                      build/gpu: the bitcode of kernel.cc linked with a tile visitor from
-#                      kernels/NAME/sm_90a/test, inlined and optimised as a model's kernels are
-#   gpu_matmul_check   compares them with references on a GPU
-#   gpu_matmul_bench   measures them beside cuBLAS
+#   gpu_kernels             the kernels of the tests as PTX, and as cubins where ptxas is found, in
+#                           build/gpu: the kernels' bitcode linked with a tile visitor from
+#                           kernels/NAME/sm_90a/test, inlined and optimised as a model's kernels are
+#   gpu_matmul_check        compare them with references on a GPU
+#   gpu_attention_check
+#   gpu_matmul_bench        measure them
+#   gpu_attention_bench
 #
 # Programs and cubins can be carried to a machine with a GPU: scripts/gpu.sh.
 
@@ -17,8 +19,9 @@ endif()
 
 set(SGTC_GPU_FOLDER "${CMAKE_BINARY_DIR}/gpu")
 
-# Adds gpu/NAME.ptx and gpu/NAME.cubin from bitcode MODULES; KERNELS are the names of its kernels.
-function(sgtc_add_cubin name kernels modules)
+# Adds gpu/NAME.ptx and gpu/NAME.cubin from bitcode MODULES; KERNELS are the names of its kernels,
+# which have at most REGISTERS registers per thread at entry.
+function(sgtc_add_cubin name registers kernels modules)
   list(JOIN kernels "," public)
   set(linked "${SGTC_GPU_FOLDER}/${name}.linked.bc")
   set(optimised "${SGTC_GPU_FOLDER}/${name}.bc")
@@ -37,8 +40,8 @@ function(sgtc_add_cubin name kernels modules)
     set(cubin "${SGTC_GPU_FOLDER}/${name}.cubin")
     add_custom_command(
       OUTPUT "${cubin}"
-      COMMAND ${CMAKE_COMMAND} -DPTXAS=${SGTC_PTXAS} -DPTX=${ptx} -DCUBIN=${cubin}
-              -P "${CMAKE_SOURCE_DIR}/cmake/assemble_ptx.cmake"
+      COMMAND ${CMAKE_COMMAND} -DPTXAS=${SGTC_PTXAS} -DREGISTERS=${registers} -DPTX=${ptx}
+              -DCUBIN=${cubin} -P "${CMAKE_SOURCE_DIR}/cmake/assemble_ptx.cmake"
       DEPENDS "${ptx}" "${CMAKE_SOURCE_DIR}/cmake/assemble_ptx.cmake"
       COMMENT "Assembling the GPU kernels ${name}"
       VERBATIM)
@@ -47,42 +50,59 @@ function(sgtc_add_cubin name kernels modules)
   set(SGTC_GPU_OUTPUTS ${SGTC_GPU_OUTPUTS} ${outputs} PARENT_SCOPE)
 endfunction()
 
+# Adds a cubin for each visitor of kernels/FOLDER/sm_90a/test, with the kernels that the visitor's
+# source lists in lines SGTC_…_TEST_KERNEL(NAME) and a bound of registers in a line
+# "// REGISTERS registers…".
+function(sgtc_add_test_cubins folder kernel_source)
+  set(kernel "${CMAKE_BINARY_DIR}/kernels/${folder}/sm_90a/${kernel_source}.bc")
+  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/kernels/${folder}/sm_90a/${kernel_source}"
+                          "${kernel}" ${SGTC_KERNEL_SM_90A_FLAGS})
+  file(GLOB visitors CONFIGURE_DEPENDS "kernels/${folder}/sm_90a/test/*.cc")
+  foreach(visitor IN LISTS visitors)
+    cmake_path(GET visitor STEM name)
+    file(STRINGS "${visitor}" lines REGEX "^SGTC_[A-Z]+_TEST_KERNEL")
+    string(REGEX REPLACE "SGTC_[A-Z]+_TEST_KERNEL\\(([a-z0-9_]+)\\)" "\\1" kernels "${lines}")
+    set(registers 168)
+    file(STRINGS "${visitor}" bound REGEX "^// [0-9]+ registers")
+    if(bound)
+      string(REGEX REPLACE "^// ([0-9]+) registers.*" "\\1" registers "${bound}")
+    endif()
+    set(module "${CMAKE_BINARY_DIR}/kernels/${folder}/sm_90a/test/${name}.cc.bc")
+    sgtc_compile_to_bitcode("${visitor}" "${module}" ${SGTC_KERNEL_SM_90A_FLAGS})
+    sgtc_add_cubin(${name} ${registers} "${kernels}" "${kernel};${module}")
+  endforeach()
+  set(SGTC_GPU_OUTPUTS ${SGTC_GPU_OUTPUTS} PARENT_SCOPE)
+endfunction()
+
 function(sgtc_add_gpu_kernels)
   file(MAKE_DIRECTORY "${SGTC_GPU_FOLDER}")
   set(SGTC_GPU_OUTPUTS)
-  set(kernel "${CMAKE_BINARY_DIR}/kernels/matmul/sm_90a/kernel.cc.bc")
-  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/kernels/matmul/sm_90a/kernel.cc" "${kernel}"
-                          ${SGTC_KERNEL_SM_90A_FLAGS})
-  file(GLOB visitors CONFIGURE_DEPENDS "kernels/matmul/sm_90a/test/*.cc")
-  foreach(visitor IN LISTS visitors)
-    cmake_path(GET visitor STEM name)
-    file(STRINGS "${visitor}" lines REGEX "^SGTC_MATMUL_TEST_KERNEL")
-    string(REGEX REPLACE "SGTC_MATMUL_TEST_KERNEL\\(([a-z_]+)\\)" "\\1" kernels "${lines}")
-    set(module "${CMAKE_BINARY_DIR}/kernels/matmul/sm_90a/test/${name}.cc.bc")
-    sgtc_compile_to_bitcode("${visitor}" "${module}" ${SGTC_KERNEL_SM_90A_FLAGS})
-    sgtc_add_cubin(${name} "${kernels}" "${kernel};${module}")
-  endforeach()
+  sgtc_add_test_cubins(matmul kernel.cc)
+  sgtc_add_test_cubins(attention forward.cc)
   set(helpers "${CMAKE_BINARY_DIR}/kernels/helpers.cc.bc")
   sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/tests/gpu/helpers.cc" "${helpers}"
                           ${SGTC_KERNEL_SM_90A_FLAGS} -I "${CMAKE_SOURCE_DIR}/tests")
-  sgtc_add_cubin(helpers "fill_random;count_poison;count_differences" "${helpers}")
+  sgtc_add_cubin(helpers 168 "fill_random;count_poison;count_differences" "${helpers}")
   add_custom_target(gpu_kernels ALL DEPENDS ${SGTC_GPU_OUTPUTS})
 endfunction()
 
 function(sgtc_add_gpu_programs)
   # What the host decides about GPU kernels.
-  add_library(sgtc_kernels_host STATIC kernels/matmul/sm_90a/schedule.cc)
+  add_library(sgtc_kernels_host STATIC
+    kernels/attention/sm_90a/schedule.cc kernels/matmul/sm_90a/schedule.cc)
   target_include_directories(sgtc_kernels_host PUBLIC "${CMAKE_SOURCE_DIR}/kernels")
   target_link_libraries(sgtc_kernels_host PRIVATE sgtc_options)
   add_library(sgtc_gpu_testing STATIC EXCLUDE_FROM_ALL
-    tests/gpu/cublas.cc tests/gpu/cuda_driver.cc tests/gpu/matmul_problem.cc)
+    tests/gpu/attention_problem.cc tests/gpu/cublas.cc tests/gpu/cuda_driver.cc
+    tests/gpu/matmul_problem.cc)
   target_include_directories(sgtc_gpu_testing PUBLIC "${CMAKE_SOURCE_DIR}/tests")
   target_link_libraries(sgtc_gpu_testing PUBLIC sgtc_kernels_host sgtc_options ${CMAKE_DL_LIBS})
   # Static, because the machine with the GPU may have an older C++ library.
   target_link_options(sgtc_gpu_testing PUBLIC -static-libstdc++ -static-libgcc)
-  add_executable(gpu_matmul_check tests/gpu/matmul_check.cc)
-  add_executable(gpu_matmul_bench EXCLUDE_FROM_ALL tests/gpu/matmul_bench.cc)
-  foreach(program gpu_matmul_check gpu_matmul_bench)
-    target_link_libraries(${program} PRIVATE sgtc_gpu_testing)
+  foreach(name matmul attention)
+    add_executable(gpu_${name}_check tests/gpu/${name}_check.cc)
+    add_executable(gpu_${name}_bench EXCLUDE_FROM_ALL tests/gpu/${name}_bench.cc)
+    target_link_libraries(gpu_${name}_check PRIVATE sgtc_gpu_testing)
+    target_link_libraries(gpu_${name}_bench PRIVATE sgtc_gpu_testing)
   endforeach()
 endfunction()

@@ -5,16 +5,17 @@
 #   scripts/gpu.sh pack FOLDER     build here and gather in FOLDER what the other machine needs
 #   bash FOLDER/gpu.sh run FOLDER  run there: no compiler and no CUDA toolkit are needed
 #
-# cuBLAS, to measure beside, is looked for in $CUBLAS, in the Python packages and in the linker's
+# PyTorch's attention is measured where PyTorch is. cuBLAS, to measure beside, is looked for in $CUBLAS, in the Python packages and in the linker's
 # cache; without it only the kernels are measured.
 set -euo pipefail
 
 pack() {
   local root
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-  cmake --build "$root/build" -j2 --target gpu_kernels gpu_matmul_check gpu_matmul_bench
+  cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench}
   mkdir -p "$1"
-  cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_matmul_{check,bench} "$root/scripts/gpu.sh" "$1"
+  cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_{matmul,attention}_{check,bench} \
+    "$root/scripts/gpu.sh" "$root/tests/gpu/attention_peers.py" "$1"
 }
 
 find_cublas() {
@@ -33,8 +34,11 @@ run() {
   local folder=$1 cublas
   shift
   "$folder/gpu_matmul_check" "$folder"
+  "$folder/gpu_attention_check" "$folder"
   cublas=$(find_cublas)
   "$folder/gpu_matmul_bench" "$folder" ${cublas:+--cublas "$cublas"} "$@"
+  "$folder/gpu_attention_bench" "$folder"
+  python3 "$folder/attention_peers.py" || echo "PyTorch's attention was not measured"
 }
 
 case "${1:-}" in

@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
-#include "hopper/tensor_map.h"
+#include "hopper/host.h"
 
 #define SGTC_DEVICE static inline __attribute__((always_inline))
 #define SGTC_METHOD inline __attribute__((always_inline))
+#define SGTC_LAMBDA __attribute__((always_inline))
 
 namespace sgtc::hopper {
 
@@ -114,6 +115,15 @@ SGTC_DEVICE void copy_box(uint32_t to, const TensorMap* tensor, int32_t x, int32
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
       "l"(tensor), "r"(x), "r"(y), "r"(z), "r"(barrier), "l"(keep)
+      : "memory");
+}
+/// The same of a tensor of four dimensions.
+SGTC_DEVICE void copy_box(uint32_t to, const TensorMap* tensor, int32_t x, int32_t y, int32_t z,
+                          int32_t w, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+      "l"(tensor), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
       : "memory");
 }
 /// The same into each block of the cluster whose bit is set, at the same addresses.

@@ -198,13 +198,15 @@ double Stopwatch::stop() {
 
 hopper::TensorMap encode_tensor_map(DeviceAddress address, const TensorBox& tensor) {
   hopper::TensorMap map = {};
-  uint64_t sizes[3], strides[2];
-  for (int i = 0; i < 3; ++i) sizes[i] = static_cast<uint64_t>(tensor.sizes[i]);
-  for (int i = 0; i < 2; ++i) strides[i] = 2 * static_cast<uint64_t>(tensor.strides[i]);
-  const uint32_t box[3] = {tensor.box[0], tensor.box[1], 1};
-  const uint32_t steps[3] = {1, 1, 1};
-  CHECK_CUDA(cuTensorMapEncodeTiled(&map, kBFloat16, 3, reinterpret_cast<void*>(address), sizes,
-                                    strides, box, steps, 0, kSwizzle128, kPromote256, 0));
+  const std::vector<uint64_t> sizes(tensor.sizes.begin(), tensor.sizes.end());
+  std::vector<uint64_t> strides;
+  for (const int64_t stride : tensor.strides) strides.push_back(2 * static_cast<uint64_t>(stride));
+  std::vector<uint32_t> box(sizes.size(), 1), steps(sizes.size(), 1);
+  box[0] = tensor.box[0];
+  box[1] = tensor.box[1];
+  CHECK_CUDA(cuTensorMapEncodeTiled(&map, kBFloat16, static_cast<uint32_t>(sizes.size()),
+                                    reinterpret_cast<void*>(address), sizes.data(), strides.data(),
+                                    box.data(), steps.data(), 0, kSwizzle128, kPromote256, 0));
   return map;
 }
 

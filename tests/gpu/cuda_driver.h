@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hopper/tensor_map.h"
+#include "hopper/host.h"
 
 namespace sgtc::testing {
 
@@ -87,12 +87,12 @@ class Stopwatch {
   void* end_ = nullptr;
 };
 
-/// A row-major bfloat16 tensor of three dimensions, the last one contiguous; strides in elements,
-/// multiples of 8.
+/// A bfloat16 tensor whose dimension 0 is contiguous; strides of the others in elements, multiples
+/// of 8. Boxes extend over dimensions 0 and 1.
 struct TensorBox {
-  int64_t sizes[3];    // innermost first
-  int64_t strides[2];  // of dimensions 1 and 2
-  uint32_t box[2];     // of dimensions 0 and 1
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  uint32_t box[2];
 };
 
 /// The copy engine's description of a tensor, with the 128-byte swizzle.

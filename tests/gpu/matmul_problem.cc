@@ -36,14 +36,10 @@ MatmulSchedule schedule_of(const MatmulProblem& problem, const MatmulOptions& op
 
 hopper::TensorMap map_of(const Operand& operand, DeviceAddress address, const MatmulForm& form,
                          bool is_a) {
-  TensorBox tensor = {};
-  tensor.sizes[0] = operand.line_major ? operand.lines : operand.depth;
-  tensor.sizes[1] = operand.outer();
-  tensor.sizes[2] = operand.batch;
-  tensor.strides[0] = operand.stride();
-  tensor.strides[1] = operand.stride() * operand.outer();
-  tensor.box[0] = 64;
-  tensor.box[1] = matmul_box_lines(form, is_a, operand.line_major);
+  const int64_t inner = operand.line_major ? operand.lines : operand.depth;
+  const TensorBox tensor = {{inner, operand.outer(), operand.batch},
+                            {operand.stride(), operand.stride() * operand.outer()},
+                            {64, matmul_box_lines(form, is_a, operand.line_major)}};
   return encode_tensor_map(address, tensor);
 }
 

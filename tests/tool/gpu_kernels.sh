@@ -12,18 +12,18 @@ count=0
 for ptx in "$SGTC_GPU_FOLDER"/*.ptx; do
   [ "$(basename "$ptx")" != helpers.ptx ] || continue
   count=$((count + 1))
-  grep -q 'wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16' "$ptx" || fail "$ptx: no wgmma"
-  grep -q 'cp.async.bulk.tensor.3d' "$ptx" || fail "$ptx: no bulk tensor copies"
+  grep -q 'wgmma.mma_async.sync.aligned.m64n[0-9]*k16.f32.bf16.bf16' "$ptx" || fail "$ptx: no wgmma"
+  grep -q 'cp.async.bulk.tensor.[34]d' "$ptx" || fail "$ptx: no bulk tensor copies"
   grep -q 'setmaxnreg' "$ptx" || fail "$ptx: no change of registers"
   ! grep -qE "^\s*call|^\s*\.local|^\s*\.extern \.func" "$ptx" || fail "$ptx: calls or local memory"
 done
-[ "$count" -ge 6 ] || fail "$SGTC_GPU_FOLDER: only $count files"
+[ "$count" -ge 8 ] || fail "$SGTC_GPU_FOLDER: only $count files"
 
 [ -n "${SGTC_PTXAS:-}" ] || exit 0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 assemble() {
-  "$SGTC_CMAKE" -DPTXAS="$SGTC_PTXAS" -DPTX="$1" -DCUBIN="$folder/out.cubin" \
+  "$SGTC_CMAKE" -DPTXAS="$SGTC_PTXAS" -DREGISTERS=168 -DPTX="$1" -DCUBIN="$folder/out.cubin" \
     -P "$(dirname "${BASH_SOURCE[0]}")/../../cmake/assemble_ptx.cmake" 2>&1
 }
 assemble "$SGTC_GPU_FOLDER/bias.ptx" || fail "bias.ptx does not assemble"

@@ -15,6 +15,7 @@
 // cache, and it splits long depths over several clusters. A cluster that has computed a part of a
 // tile's sum leaves it in memory and raises a flag; the tile's owner adds the parts in a fixed
 // order, so results have the same bits in every run.
+#include "hopper/ring.h"
 #include "hopper/tensor_core.h"
 #include "matmul/sm_90a/epilogue.h"
 #include "matmul/sm_90a/launch.h"
@@ -28,21 +29,6 @@ constexpr int kProducerRegisters = 40;
 constexpr int kConsumerRegisters = 232;
 
 enum NamedBarrier : uint32_t { kWholeBlock = 0, kWarpgroup = 1, kTurn = 3 };
-
-/// A place in the ring of stages; the parity changes with each round.
-template <uint32_t Stages>
-struct RingPosition {
-  uint32_t stage = 0;
-  uint32_t parity = 0;
-
-  SGTC_DEVICE RingPosition at(uint32_t block) { return {block % Stages, block / Stages & 1}; }
-  SGTC_METHOD void advance() {
-    if (++stage == Stages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
 
 template <MatmulForm Form, bool LineMajorA, bool LineMajorB>
 class Matmul {
@@ -77,7 +63,7 @@ class Matmul {
   SGTC_METHOD uint32_t stage_at(uint32_t stage) const { return begin_ + stage * kStageBytes; }
   SGTC_METHOD uint32_t staging() const { return stage_at(Form.stages); }
   SGTC_METHOD uint32_t full(uint32_t stage) const {
-    return staging() + 4 * kMatmulConsumers * kMatmulStaging + 8 * stage;
+    return staging() + 4 * kMatmulConsumers * kStagingBytes + 8 * stage;
   }
   SGTC_METHOD uint32_t empty(uint32_t stage) const { return full(Form.stages + stage); }
 
@@ -291,7 +277,7 @@ class Matmul {
             work.batch,
             first_row(work) + (Form.ping_pong ? 0 : 64 * consumer),
             work.column * Form.columns,
-            staging() + 4 * consumer * kMatmulStaging};
+            staging() + 4 * consumer * kStagingBytes};
   }
 
   const MatmulSm90aShape& shape_;

@@ -17,6 +17,8 @@
 
 #include <stdint.h>
 
+#include "hopper/host.h"
+
 namespace sgtc::kernels {
 
 inline constexpr uint32_t kMatmulThreads = 384;
@@ -61,8 +63,6 @@ struct MatmulSm90aTensors {
 };
 
 inline constexpr uint32_t kMatmulPartialFloats = 128 * 128;
-inline constexpr uint32_t kMatmulStagingRow = 64 * 4 + 32;  // bytes; the padding spreads banks
-inline constexpr uint32_t kMatmulStaging = 8 * kMatmulStagingRow;  // of one warp
 
 constexpr uint32_t matmul_stage_bytes(const MatmulForm& form) {
   return (form.rows + form.columns) * kMatmulDepth * 2;
@@ -70,7 +70,7 @@ constexpr uint32_t matmul_stage_bytes(const MatmulForm& form) {
 
 /// Stages, the staging of eight warps, two barriers per stage.
 constexpr uint32_t matmul_shared_bytes(const MatmulForm& form) {
-  return form.stages * matmul_stage_bytes(form) + 4 * kMatmulConsumers * kMatmulStaging +
+  return form.stages * matmul_stage_bytes(form) + 4 * kMatmulConsumers * hopper::kStagingBytes +
          16 * form.stages;
 }
 

@@ -2,14 +2,13 @@
 // generator makes, in a file of its own with the kernels that are built with it.
 #pragma once
 
-#include "hopper/instructions.h"
+#include "hopper/staging.h"
 #include "matmul/sm_90a/test/launch.h"
 
 namespace sgtc::kernels {
 
 using namespace sgtc::hopper;
 
-typedef float V8f __attribute__((vector_size(32)));
 typedef uint32_t V4u __attribute__((vector_size(16)));
 #define SGTC_GLOBAL __attribute__((address_space(1)))
 
@@ -121,7 +120,7 @@ SGTC_DEVICE V8f gelu(V8f values) {
                                                                     int64_t, int64_t) {}
 
 /// Opens the definition of the tile visitor.
-#define SGTC_TILE_VISITOR                                                                       \
-  extern "C" __attribute__((always_inline)) void sgtc_tile_store(                               \
-      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::kernels::V8f values, \
+#define SGTC_TILE_VISITOR                                                                      \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_store(                              \
+      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::hopper::V8f values, \
       int64_t lanes)

@@ -1,0 +1,18 @@
+// The parameters of the kernels with which attention is tested and measured.
+#pragma once
+
+#include "attention/sm_90a/launch.h"
+
+namespace sgtc::kernels {
+
+/// `result` and what follows are the visitor's arguments (matmul/sm_90a/test/visitor.h).
+struct AttentionTestLaunch {
+  AttentionSm90aShape shape;
+  AttentionSm90aTensors tensors;
+  void* result;  // bfloat16 [batch * heads, queries, size]
+  void* second;
+  int64_t stride;
+  int64_t batch_rows;
+};
+
+}  // namespace sgtc::kernels

@@ -1,0 +1,81 @@
+// From accumulators to the tile visitor.
+//
+// Accumulators are scattered over the threads of a warp (hopper/tensor_core.h). They pass through
+// shared memory, eight rows of 64 columns at a time and in single precision, and reach
+// sgtc_tile_store as eight consecutive columns per thread: whole sectors of 32 bytes of bfloat16.
+// Left out: bulk tensor stores of the result. They would save instructions, but the tile visitor
+// would then have to hand back what it stores.
+#pragma once
+
+#include "hopper/host.h"
+#include "hopper/instructions.h"
+
+namespace sgtc::hopper {
+
+typedef float V8f __attribute__((vector_size(32)));
+
+// The tile visitor, defined anew for each kernel by the code generator.
+extern "C" {
+/// Stores elements (batch, row, column … column + lanes - 1) of the kernel's results, after
+/// whatever elementwise operators were fused. All threads of a warp call it together, eight
+/// neighbouring threads with neighbouring columns of one row; those outside the result with lanes
+/// == 0.
+void sgtc_tile_store(void* const* args, int64_t batch, int64_t row, int64_t column, V8f values,
+                     int64_t lanes);
+/// Called long before the elements (batch, row, column … column + 63) are stored, for all of them
+/// that are in the result: may prefetch what storing them reads. Each thread has another row.
+void sgtc_tile_prefetch(void* const* args, int64_t batch, int64_t row, int64_t column);
+}
+
+/// Puts 8 rows of 64 accumulators of a warp into its staging: element i of pair p is sums[4 * p +
+/// i].
+//
+// Units of 16 bytes in the right half of a row swap places with their neighbours: that and the
+// padding of rows keep both writes and reads free of bank conflicts.
+SGTC_DEVICE void stage_sums(uint32_t buffer, const float* sums) {
+  const uint32_t lane = thread_index() % kWarpThreads;
+  const uint32_t row = buffer + lane / 4 * kStagingRowBytes;
+  const uint32_t quarter = lane % 4;
+  synchronize_warp();
+#pragma clang loop unroll(full)
+  for (uint32_t pair = 0; pair < 8; ++pair) {
+    const uint32_t place = pair < 4 ? quarter : quarter ^ 2;
+    store_shared(row + 32 * pair + 8 * place, sums[4 * pair], sums[4 * pair + 1]);
+  }
+  synchronize_warp();
+}
+
+SGTC_DEVICE V8f staged_columns(uint32_t row, uint32_t eighth) {
+  V8f values;
+#pragma clang loop unroll(full)
+  for (uint32_t unit = 0; unit < 2; ++unit) {
+    float x, y, z, w;
+    load_shared(row + 32 * eighth + 16 * (unit ^ eighth / 4), x, y, z, w);
+    values[4 * unit] = x;
+    values[4 * unit + 1] = y;
+    values[4 * unit + 2] = z;
+    values[4 * unit + 3] = w;
+  }
+  return values;
+}
+
+/// Calls the visitor for the 8 rows from `row` on and 64 columns from `column` on that stage_sums
+/// has put into `buffer`; lanes_at(row, column) says how many of eight columns are in the result.
+template <typename LanesAt>
+SGTC_DEVICE void visit_staged(void* const* args, uint32_t batch, uint32_t row, uint32_t column,
+                              uint32_t buffer, LanesAt lanes_at) {
+  const uint32_t lane = thread_index() % kWarpThreads;
+  const uint32_t first = column + lane % 8 * 8;
+  V8f values[2];
+#pragma clang loop unroll(full)
+  for (uint32_t i = 0; i < 2; ++i) {
+    values[i] = staged_columns(buffer + (lane / 8 + 4 * i) * kStagingRowBytes, lane % 8);
+  }
+#pragma clang loop unroll(full)
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint32_t at = row + lane / 8 + 4 * i;
+    sgtc_tile_store(args, batch, at, first, values[i], lanes_at(at, first));
+  }
+}
+
+}  // namespace sgtc::hopper

@@ -1,0 +1,89 @@
+// Measures attention for sm_90a: gpu_attention_bench FOLDER-OF-CUBINS [ROUNDS]
+//
+// Kernels of one shape take turns; printed are medians in TFLOP/s of bursts (a few milliseconds
+// after a pause) and sustained (80 ms after 50 ms of the same kernel), as
+// tests/gpu/attention_peers.py measures others. Causal attention counts half of the products.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu/attention_problem.h"
+
+using namespace sgtc::testing;
+
+namespace {
+
+double seconds_per_start(const AttentionRun& run, int count) {
+  Stopwatch watch;
+  watch.start();
+  for (int i = 0; i < count; ++i) run.start();
+  return watch.stop() / count;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Candidate {
+  std::string kernel;
+  AttentionRun run;
+  std::vector<double> burst = {}, sustained = {};
+
+  void measure(double teraflop) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const double first = seconds_per_start(run, 2);
+    const auto starts_in = [&](double seconds) {
+      return std::max(2, static_cast<int>(seconds / first));
+    };
+    burst.push_back(teraflop / seconds_per_start(run, starts_in(5e-3)));
+    seconds_per_start(run, starts_in(50e-3));
+    sustained.push_back(teraflop / seconds_per_start(run, starts_in(80e-3)));
+  }
+};
+
+void measure(const std::string& folder, const AttentionSizes& s,
+             const std::vector<std::string>& kernels, int64_t blocks, int rounds) {
+  AttentionProblem problem(folder, s);
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  for (const std::string& kernel : kernels) {
+    candidates.push_back(std::unique_ptr<Candidate>(
+        new Candidate{kernel, AttentionRun(folder, problem, kernel, blocks)}));
+  }
+  const double teraflop = (s.causal ? 2e-12 : 4e-12) *
+                          static_cast<double>(s.batch * s.heads * s.queries) *
+                          static_cast<double>(s.keys * s.size);
+  for (size_t round = 0; round < static_cast<size_t>(rounds); ++round) {
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      candidates[(i + round) % candidates.size()]->measure(teraflop);
+    }
+  }
+  for (const auto& c : candidates) {
+    std::printf("%lld x %lld x %lld x %lld%s  %-9s %5.0f %5.0f\n", static_cast<long long>(s.batch),
+                static_cast<long long>(s.heads), static_cast<long long>(s.queries),
+                static_cast<long long>(s.size), s.causal ? " causal" : "", c->kernel.c_str(),
+                median(c->burst), median(c->sustained));
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) {
+    std::fprintf(stderr, "usage: gpu_attention_bench FOLDER-OF-CUBINS [ROUNDS]\n");
+    return 2;
+  }
+  const std::string folder = arguments[1];
+  const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 3;
+  const int64_t blocks = open_hopper_or_skip().multiprocessors;
+  measure(folder, {32, 12, 12, 1024, 1024, 64, true, true}, {"d64", "d64_wide"}, blocks, rounds);
+  measure(folder, {16, 16, 16, 1024, 1024, 128, true, true}, {"d128"}, blocks, rounds);
+  measure(folder, {8, 12, 12, 2048, 2048, 64, false, true}, {"d64", "d64_wide"}, blocks, rounds);
+  return 0;
+}

@@ -1,0 +1,47 @@
+"""The attention of cuDNN and FlashAttention-2 through PyTorch, measured as gpu_attention_bench does."""
+
+import statistics
+import time
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def seconds_per_start(start, count):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        start()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e-3 / count
+
+
+def measure(batch, heads, sequence, size, causal, rounds=3):
+    packed = torch.rand(batch, sequence, 3, heads, size, device="cuda") * 4 - 2
+    q, k, v = packed.bfloat16().permute(2, 0, 3, 1, 4)
+    teraflop = (2e-12 if causal else 4e-12) * batch * heads * sequence * sequence * size
+    backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "FlashAttention-2": SDPBackend.FLASH_ATTENTION}
+    bursts, sustained = ({name: [] for name in backends} for _ in range(2))
+    for _ in range(rounds):
+        for name, backend in backends.items():
+            with sdpa_kernel(backend):
+                start = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal)
+                start()
+                torch.cuda.synchronize()
+                time.sleep(0.02)
+                first = seconds_per_start(start, 2)
+                starts_in = lambda seconds: max(2, int(seconds / first))
+                bursts[name].append(teraflop / seconds_per_start(start, starts_in(5e-3)))
+                seconds_per_start(start, starts_in(50e-3))
+                sustained[name].append(teraflop / seconds_per_start(start, starts_in(80e-3)))
+    for name in backends:
+        print(f"{batch} x {heads} x {sequence} x {size}{' causal' if causal else ''}  {name:16} "
+              f"{statistics.median(bursts[name]):5.0f} {statistics.median(sustained[name]):5.0f}",
+              flush=True)
+
+
+measure(32, 12, 1024, 64, True)
+measure(16, 16, 1024, 128, True)
+measure(8, 12, 2048, 64, False)
