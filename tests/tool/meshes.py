@@ -3,6 +3,11 @@
 meshes.py [TEST...]
 """
 
+import os
+import pathlib
+import re
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -157,6 +162,27 @@ def test_other_numbers_of_ranks_are_refused(bench):
     assert result.stdout.count("step 1/") == 1
     plan = bench.start("--print-plan", program="train")
     assert plan.returncode == 0 and plan.stdout.startswith("[{")
+
+
+def test_steps_allocate_nothing(bench):
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang-19")
+    if not compiler:
+        print("     no C compiler: allocations are not counted")
+        return
+    library = bench.path("count.so")
+    source = pathlib.Path(__file__).with_name("count_allocations.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
+    write_gpt2(bench)
+    compile_meshes(bench, ["2x2"], 2, *ADAM)
+    counts = []
+    for steps in (2, 100):
+        run = train(bench, "2x2", gpt2_data(), steps=steps,
+                    env={**os.environ, "LD_PRELOAD": str(library)})
+        found = re.findall(r"\[(\d)\] allocations (\d+)", run.stderr)
+        counts.append([int(count) for _, count in sorted(found)])
+    assert len(counts[0]) == 4, counts
+    for few, many in zip(*counts):
+        assert abs(many - few) < 20, counts  # messages between monitors come and go
 
 
 run_tests(globals(), sys.argv[1:])
