@@ -11,6 +11,8 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from harness import expect_near, expect_text, read_safetensors, run_tests
 from mesh_models import (BATCH, cnn_data, gpt2_data, train, write_cnn, write_gpt2)
@@ -43,6 +45,25 @@ def test_pipelines_of_a_tied_transformer_have_the_same_bits(bench):
 def test_pipelines_of_a_normalized_network_have_the_same_bits(bench):
     write_cnn(bench)
     compare_pipelines(bench, cnn_data(), ["--optimizer", "sgd", "--momentum", "0.9"])
+
+
+def test_pipelines_of_an_exported_bert_with_dropout_have_the_same_bits(bench):
+    folder = pathlib.Path(os.environ.get("SGTC_SHARED", "")) / "data/exported/hf_bert_mlm"
+    if not folder.exists():
+        print("     no exported models here")
+        return
+    model = onnx.load(folder / "ts17.onnx")
+    model.graph.initializer.extend([numpy_helper.from_array(np.float32(0.1), "dropout_ratio"),
+                                    numpy_helper.from_array(np.array(True), "dropout_on")])
+    for node in model.graph.node:
+        if node.op_type == "Dropout":
+            node.input[:] = [node.input[0], "dropout_ratio", "dropout_on"]
+    bench.write_model(model)
+    feeds = {}
+    for name in ("input_ids", "attention_mask", "labels"):
+        rows = np.load(folder / f"{name}.npy")
+        feeds[name] = np.concatenate([np.roll(rows, i, axis=0) for i in range(8)])
+    compare_pipelines(bench, feeds, ADAM)
 
 
 def compare_replicas(bench, feeds, options):
