@@ -12,6 +12,7 @@ namespace sgtc::runtime {
 namespace {
 
 constexpr int64_t kMostRanks = 1 << 20;
+constexpr int64_t kMostFiles = std::numeric_limits<int>::max();
 constexpr int64_t kPorts = 65536;
 constexpr int64_t kFirstJobPort = 10000;  // below the ports that systems hand out themselves
 constexpr int64_t kJobPorts = 20000;
@@ -39,21 +40,21 @@ class VariableReader {
     return *names.begin();
   }
 
-  // An integer in [least, end) that must be there.
+  // An integer in [least, end) that must be there; `least` after a failure.
   int64_t number(const std::string& name, int64_t least, int64_t end) {
     const std::string value = text(name);
     int64_t result = 0;
+    if (parse(value, result) && result >= least && result < end) return result;
     if (value.empty()) {
       fail({name, "is not set, although other variables of its launcher are",
             "set it, or unset the others"});
-    } else if (!parse(value, result) || result < least || result >= end) {
+    } else {
       fail({name,
             "expected an integer from " + std::to_string(least) + " to " + std::to_string(end - 1) +
                 ", found '" + value + "'",
             {}});
-      return least;
     }
-    return result;
+    return least;
   }
 
   int64_t number_or(const std::string& name, int64_t least, int64_t end, int64_t otherwise) {
@@ -115,9 +116,8 @@ void read_own(VariableReader& reader, LaunchEnvironment& environment) {
   environment.launcher = "SGTC_RANK";
   reader.rank_and_size("SGTC_RANK", "SGTC_WORLD_SIZE", environment);
   environment.job = reader.text("SGTC_JOB");
-  constexpr int64_t kFiles = std::numeric_limits<int>::max();
   environment.inherited_socket =
-      static_cast<int>(reader.number_or("SGTC_LISTEN_SOCKET", 0, kFiles, -1));
+      static_cast<int>(reader.number_or("SGTC_LISTEN_SOCKET", 0, kMostFiles, -1));
 }
 
 void read_torchrun(VariableReader& reader, LaunchEnvironment& environment) {

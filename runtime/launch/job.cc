@@ -55,9 +55,9 @@ std::vector<Member> members_of(const std::vector<Introduction>& introductions) {
 int64_t take_cpus(const std::vector<Introduction>& introductions, int64_t rank) {
   const Introduction& self = introductions[static_cast<size_t>(rank)];
   int64_t index = 0;
-  int64_t count = 0;
+  int64_t count = 1;
   for (const Introduction& other : introductions) {
-    if (other.identity != self.identity || other.cpus != self.cpus) continue;
+    if (other.identity != self.identity || other.cpus != self.cpus || other.rank == rank) continue;
     if (other.rank < rank) ++index;
     ++count;
   }

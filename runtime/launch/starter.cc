@@ -158,7 +158,7 @@ class Starter {
     // The parent may have died before that.
     if (getppid() != child.parent) _exit(kExitLost);
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    dup2(nothing, STDIN_FILENO);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     dup2(child.output, STDOUT_FILENO);
     dup2(child.errors, STDERR_FILENO);
     if (child.listener >= 0) fcntl(child.listener, F_SETFD, 0);
