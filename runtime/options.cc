@@ -101,7 +101,13 @@ std::string set_last_batch(Options& options, const std::string& text) {
   return one_of(options.last_batch, text, {"drop", "pad"});
 }
 
+std::string set_warmup(Options& options, const std::string& text) {
+  options.rate_option = "--warmup";
+  return set_integer<&Options::warmup, 0>(options, text);
+}
+
 std::string set_decay(Options& options, const std::string& text) {
+  options.rate_option = "--decay";
   return one_of(options.decay, text, {"none", "linear", "cosine"});
 }
 
@@ -110,6 +116,7 @@ std::string set_on_nan(Options& options, const std::string& text) {
 }
 
 std::string set_learning_rate(Options& options, const std::string& text) {
+  options.rate_option = "--lr";
   errno = 0;
   char* end = nullptr;
   options.learning_rate = std::strtod(text.c_str(), &end);
@@ -151,8 +158,7 @@ const std::vector<OptionGroup>& option_table() {
        {{"steps", "N", "total number of steps, also after a resume",
          set_integer<&Options::steps, 0>},
         {"lr", "X", "learning rate (default: 0.001)", set_learning_rate},
-        {"warmup", "N", "the first N steps use lr*step/N (default: 0)",
-         set_integer<&Options::warmup, 0>},
+        {"warmup", "N", "the first N steps use lr*step/N (default: 0)", set_warmup},
         {"decay", "none|linear|cosine",
          "after the warm-up, with f = (step-1-warmup)/(steps-warmup): lr, lr*(1-f) or "
          "lr*(1+cos(pi*f))/2 (default: none)",

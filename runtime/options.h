@@ -24,6 +24,7 @@ struct Options {
   // Training.
   int64_t steps = -1;  // -1: not given
   double learning_rate = 1e-3;
+  std::string rate_option;  // the last of --lr, --warmup and --decay that was given
   int64_t warmup = 0;
   std::string decay = "none";  // none | linear | cosine
   int64_t seed = 0;

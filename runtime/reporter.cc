@@ -105,7 +105,7 @@ int format_step_line(const StepReport& report, char* text, int capacity) {
            static_cast<long long>(report.steps));
   if (report.has_loss) line.add(" | loss %.6f", report.loss);
   if (report.has_gradient_norm) line.add(" | gnorm %.2f", report.gradient_norm);
-  add_learning_rate(line, report.learning_rate);
+  if (report.has_learning_rate) add_learning_rate(line, report.learning_rate);
   line.add(" | %.1f ms", report.milliseconds);
   add_rate(line, report);
   add_memory(line, report);
@@ -126,7 +126,7 @@ int format_log_line(const StepReport& report, char* text, int capacity) {
   };
   if (report.has_loss) field("loss", report.loss);
   if (report.has_gradient_norm) field("grad_norm", report.gradient_norm);
-  field("lr", report.learning_rate);
+  if (report.has_learning_rate) field("lr", report.learning_rate);
   field("ms", report.milliseconds);
   const double seconds = report.milliseconds * 1e-3;
   if (report.samples > 0) field("samples_per_s", static_cast<double>(report.samples) / seconds);

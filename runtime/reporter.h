@@ -14,6 +14,7 @@ struct StepReport {
   double loss = 0;
   bool has_gradient_norm = false;
   double gradient_norm = 0;
+  bool has_learning_rate = false;  // some models bring their own
   double learning_rate = 0;
   double milliseconds = 0;
   int64_t samples = 0;  // of this step; 0: the program has none

@@ -12,6 +12,20 @@
 #include "trace.h"
 
 namespace sgtc::runtime {
+namespace {
+
+bool has_learning_rate(const plan::Plan& plan) {
+  return std::any_of(plan.control.begin(), plan.control.end(),
+                     [](const plan::Control& control) { return control.name == "learning_rate"; });
+}
+
+void check_learning_rate(const plan::Plan& plan, const Options& options) {
+  if (options.rate_option.empty() || has_learning_rate(plan)) return;
+  die_usage(options.rate_option, "has no effect: the model brings its own learning rate",
+            "leave the option out");
+}
+
+}  // namespace
 
 Training::Training(const Program& program, Job& job, Session& session, const Options& options,
                    const DataSet& data, Evaluator* evaluator)
@@ -23,6 +37,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
       feeder_(data, session.memory()),
       memory_total_(total_memory()) {
   const plan::Plan& plan = session.plan();
+  check_learning_rate(plan, options);
   writer_ = {options.checkpoint, options.keep, plan.model_fingerprint,
              std::string(program.fingerprint)};
   progress_.seed = options.seed;
@@ -84,6 +99,7 @@ StepReport Training::step() {
   report.loss = result.loss;
   report.has_gradient_norm = result.has_gradient_norm;
   report.gradient_norm = result.gradient_norm;
+  report.has_learning_rate = has_learning_rate(session_.plan());
   report.learning_rate = control.learning_rate;
   report.milliseconds = static_cast<double>(end - begin) * 1e-6;
   report.samples = data_.samples() == 0 ? 0 : rows_per_step(session_.plan());

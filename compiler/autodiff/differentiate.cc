@@ -31,19 +31,33 @@ bool is_parameter(const Value& value) {
   return value.kind == ValueKind::kState && value.role == StateRole::kParameter;
 }
 
-/// Per value: whether it is a float that a trained parameter reaches.
-std::vector<bool> find_dependents(const Graph& graph) {
-  std::vector<bool> depends(graph.values.size());
+/// What is differentiated with respect to what, per value of the graph. Wanted and held values are
+/// leaves here, whatever computes them.
+struct Variables {
+  std::vector<bool> wanted;  // those that get a gradient
+  std::vector<bool> held;    // those that count as constants
+};
+
+Variables parameters_of(const Graph& graph) {
+  const size_t count = graph.values.size();
+  Variables variables{std::vector<bool>(count), std::vector<bool>(count)};
   for (ValueId state : graph.states) {
-    depends[static_cast<size_t>(state)] = is_parameter(graph.value(state));
+    variables.wanted[static_cast<size_t>(state)] = is_parameter(graph.value(state));
   }
+  return variables;
+}
+
+/// Per value: whether it is a float that a wanted value reaches.
+std::vector<bool> find_dependents(const Graph& graph, const Variables& variables) {
+  std::vector<bool> depends = variables.wanted;
   for (const Node& node : graph.nodes) {
     bool reached = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
       return depends[static_cast<size_t>(operand)];
     });
     if (!reached) continue;
     for (ValueId result : node.results) {
-      depends[static_cast<size_t>(result)] = is_float(graph.dtype(result));
+      const auto at = static_cast<size_t>(result);
+      if (!variables.held[at]) depends[at] = is_float(graph.dtype(result));
     }
   }
   return depends;
@@ -51,10 +65,12 @@ std::vector<bool> find_dependents(const Graph& graph) {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, Diagnostics& diagnostics)
+  Differentiator(Graph& graph, Variables variables, Phase phase, Diagnostics& diagnostics)
       : graph_(graph),
+        variables_(std::move(variables)),
+        phase_(phase),
         diagnostics_(diagnostics),
-        depends_(find_dependents(graph)),
+        depends_(find_dependents(graph, variables_)),
         contributions_(graph.values.size()),
         uses_left_(graph.values.size(), 0) {
     for (const Node& node : graph.nodes) {
@@ -62,29 +78,41 @@ class Differentiator {
     }
   }
 
-  std::vector<ParameterGradient> run() {
+  /// Appends the gradients of the one element of `loss`; those of the parameters are accumulated.
+  std::vector<ParameterGradient> run(ValueId loss) {
     const auto forward_nodes = static_cast<NodeId>(graph_.nodes.size());
-    seed();
-    for (NodeId node = forward_nodes - 1; node >= 0; --node) visit(graph_.node(node));
-    diagnostics_.checkpoint();
+    accumulates_ = true;
+    graph_.context() = {phase_, 0, {}};
+    const ValueId one = ones_like(loss);
+    contributions(loss).push_back(is_parameter(graph_.value(loss)) ? finished_use(loss, one, 0)
+                                                                   : one);
+    walk(forward_nodes);
     return collect();
   }
 
- private:
-  std::vector<ValueId>& contributions(ValueId id) {
-    return contributions_[static_cast<size_t>(id)];
+  /// Appends the gradients of the elements of `y`, weighted by `seed` and added up; kNone for zero.
+  std::vector<ValueId> run(ValueId y, ValueId seed, const std::vector<ValueId>& xs) {
+    const auto forward_nodes = static_cast<NodeId>(graph_.nodes.size());
+    contributions(y).push_back(seed == kNone ? ones_like(y) : seed);
+    walk(forward_nodes);
+    std::vector<ValueId> gradients;
+    for (ValueId x : xs) gradients.push_back(total(x));
+    return gradients;
   }
 
-  void seed() {
-    const ValueId loss = graph_.outputs[0].value;
-    graph_.context() = {Phase::kBackward, 0, {}};
+ private:
+  ValueId ones_like(ValueId y) {
     Expressions e(graph_);
-    const ValueId one = e.broadcast(e.constant(e.dtype(loss), 1), e.shape(loss));
-    if (is_parameter(graph_.value(loss))) {
-      contributions(loss).push_back(finished_use(loss, one, 0));
-    } else {
-      contributions(loss).push_back(one);
-    }
+    return e.broadcast(e.constant(e.dtype(y), 1), e.shape(y));
+  }
+
+  void walk(NodeId forward_nodes) {
+    for (NodeId node = forward_nodes - 1; node >= 0; --node) visit(graph_.node(node));
+    diagnostics_.checkpoint();
+  }
+
+  std::vector<ValueId>& contributions(ValueId id) {
+    return contributions_[static_cast<size_t>(id)];
   }
 
   /// The gradient of a value once all of its users were visited; kNone for zero.
@@ -99,13 +127,13 @@ class Differentiator {
 
   /// Taken by value: appending moves the nodes.
   void visit(const Node node) {
-    graph_.context() = {Phase::kBackward, 0, node.sources};
+    graph_.context() = {phase_, 0, node.sources};
     std::vector<ValueId> gradients = differentiate_node(node);
     for (size_t i = node.operands.size(); i-- > 0;) {
       const ValueId operand = node.operands[i];
       const int64_t use = --uses_left_[static_cast<size_t>(operand)];
       if (gradients.empty() || gradients[i] == kNone) continue;
-      const bool is_use = is_parameter(graph_.value(operand));
+      const bool is_use = accumulates_ && is_parameter(graph_.value(operand));
       contributions(operand).push_back(is_use ? finished_use(operand, gradients[i], use)
                                               : gradients[i]);
     }
@@ -119,7 +147,10 @@ class Differentiator {
     }
     if (std::find(needed.begin(), needed.end(), true) == needed.end()) return {};
     std::vector<ValueId> upstream;
-    for (ValueId result : node.results) upstream.push_back(total(result));
+    for (ValueId result : node.results) {
+      const bool ends_here = variables_.wanted[static_cast<size_t>(result)];
+      upstream.push_back(ends_here ? kNone : total(result));
+    }
     if (std::all_of(upstream.begin(), upstream.end(), [](ValueId g) { return g == kNone; })) {
       return {};
     }
@@ -167,7 +198,10 @@ class Differentiator {
   }
 
   Graph& graph_;
+  const Variables variables_;
+  const Phase phase_;
   Diagnostics& diagnostics_;
+  bool accumulates_ = false;
   std::vector<bool> depends_;
   /// Per forward value, one gradient per user, last user first.
   std::vector<std::vector<ValueId>> contributions_;
@@ -204,7 +238,9 @@ Differentiated differentiate(const Graph& forward, Diagnostics& diagnostics) {
   clone_phases(forward, false, cloner);
   Graph& target = cloner.target();
   target.outputs = {{forward.outputs[0].name, cloner[forward.outputs[0].value]}};
-  std::vector<ParameterGradient> gradients = Differentiator(target, diagnostics).run();
+  std::vector<ParameterGradient> gradients =
+      Differentiator(target, parameters_of(target), Phase::kBackward, diagnostics)
+          .run(target.outputs[0].value);
   if (gradients.empty()) {
     diagnostics.error(forward.outputs[0].name,
                       "depends on no trainable parameter: there is nothing to train; check "
@@ -214,6 +250,21 @@ Differentiated differentiate(const Graph& forward, Diagnostics& diagnostics) {
   target.outputs.clear();
   clone_phases(forward, true, cloner);
   return {cloner.finish(), std::move(gradients)};
+}
+
+std::vector<ValueId> append_gradients(Graph& graph, ValueId y, ValueId seed,
+                                      const std::vector<ValueId>& xs,
+                                      const std::vector<ValueId>& held) {
+  const Graph::Context context = graph.context();
+  const size_t count = graph.values.size();
+  Variables variables{std::vector<bool>(count), std::vector<bool>(count)};
+  for (ValueId x : xs) variables.wanted[static_cast<size_t>(x)] = true;
+  for (ValueId value : held) variables.held[static_cast<size_t>(value)] = true;
+  Diagnostics diagnostics;
+  std::vector<ValueId> gradients =
+      Differentiator(graph, std::move(variables), context.phase, diagnostics).run(y, seed, xs);
+  graph.context() = context;
+  return gradients;
 }
 
 }  // namespace sgtc

@@ -36,4 +36,13 @@ struct Differentiated {
 /// is a warning.
 Differentiated differentiate(const Graph& forward, Diagnostics& diagnostics);
 
+/// Appends the gradients of the sum of y's elements, weighted by `seed` (kNone: ones), with respect
+/// to `xs`: one value per x, kNone where it is zero. Values in `xs` and `held` count as
+/// independent, whatever computes them. Nodes have the phase of `graph.context()`. For gradients
+/// inside a forward graph; nothing is accumulated. Throws Error naming the nodes that have no
+/// gradient.
+std::vector<ValueId> append_gradients(Graph& graph, ValueId y, ValueId seed,
+                                      const std::vector<ValueId>& xs,
+                                      const std::vector<ValueId>& held);
+
 }  // namespace sgtc

@@ -49,9 +49,9 @@ void add_dim(const std::string& text,
   for (const auto& plan : *plans) {
     for (const std::string& value : split(text.substr(equals + 1), ',')) {
       int64_t size = 0;
-      if (!CLI::detail::lexical_cast(value, size) || size < 0) {
-        throw CLI::ValidationError("--dim",
-                                   "expected a size, found '" + value + "' in '" + text + "'");
+      if (!CLI::detail::lexical_cast(value, size) || size < 1) {
+        throw CLI::ValidationError(
+            "--dim", "expected a size of at least 1, found '" + value + "' in '" + text + "'");
       }
       product.push_back(plan);
       product.back().emplace_back(text.substr(0, equals), size);
@@ -114,8 +114,16 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
       ->check(CLI::IsMember({"exact", "mean-of-means"}));
 }
 
+void add_artifact_options(CLI::App& app, Options& options) {
+  app.add_option("--ort-checkpoint", options.ort_checkpoint,
+                 "Values of the inputs that are parameters: ONNX Runtime's checkpoint file");
+  app.add_option("--ort-optimizer", options.ort_optimizer,
+                 "ONNX Runtime's optimizer graph, in place of --optimizer and its options");
+}
+
 void add_optimizer_options(CLI::App& app, Options& options) {
-  app.add_option("--optimizer", options.optimizer)
+  app.add_option("--optimizer", options.optimizer,
+                 "Files with a training algorithm (training_info) bring their own")
       ->capture_default_str()
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
   app.add_option("--betas", options.betas, "Adam's decay rates")->expected(2)->delimiter(',');
@@ -199,7 +207,21 @@ void check_words(const CLI::App& app, const Options& options) {
   if (options.model.empty()) throw CLI::RequiredError("MODEL, an ONNX training graph,");
 }
 
+/// The options that choose or shape the optimizer, of those that were given.
+std::vector<std::string> given_optimizer_options(const CLI::App& app) {
+  std::vector<std::string> given;
+  for (const char* name : {"--optimizer", "--betas", "--eps", "--weight-decay", "--momentum",
+                           "--nesterov", "--decay-exclude-1d"}) {
+    if (app.get_option(name)->count() > 0) given.emplace_back(name);
+  }
+  return given;
+}
+
 void check_combinations(const Options& options) {
+  if (!options.ort_optimizer.empty() && !options.optimizer_options.empty()) {
+    throw CLI::ValidationError(options.optimizer_options.front(),
+                               "the optimizer is that of --ort-optimizer; leave one of them out");
+  }
   if (options.nesterov && options.momentum == 0) {
     throw CLI::ValidationError("--nesterov", "needs --momentum");
   }
@@ -234,6 +256,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
   app.footer(phases_footer());
   add_model_options(app, options, dims, padding);
   add_optimizer_options(app, options);
+  add_artifact_options(app, options);
   add_target_options(app, options);
   add_output_options(app, options, emit, error_format);
   try {
@@ -246,6 +269,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
     for (const std::string& list : emit) {
       for (EmitRequest& request : parse_emit(list)) options.emit.push_back(std::move(request));
     }
+    options.optimizer_options = given_optimizer_options(app);
     check_combinations(options);
   } catch (const CLI::ParseError& error) {
     *exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;

@@ -33,6 +33,9 @@ struct Options {
   bool nesterov = false;
   double clip_norm = 0;
   bool decay_exclude_1d = false;
+  std::vector<std::string> optimizer_options;  // those that were given, but for --clip-norm
+  std::string ort_checkpoint;
+  std::string ort_optimizer;
   std::vector<std::string> train;
   std::vector<std::string> freeze;
   std::map<std::string, int64_t> padding_index;  // rows without gradient by tensor

@@ -8,11 +8,14 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "autodiff/take_gradients.h"
 #include "codegen/compile.h"
 #include "codegen/target.h"
+#include "driver/choose_optimizer.h"
 #include "driver/emit.h"
 #include "driver/pass_runner.h"
 #include "import/import.h"
+#include "import/import_update.h"
 #include "import/model.h"
 #include "link/executable.h"
 #include "memory/assign_offsets.h"
@@ -51,26 +54,6 @@ LossAverage loss_average(const Options& options) {
   return options.loss_average == "exact" ? LossAverage::kExact : LossAverage::kMeanOfMeans;
 }
 
-OptimizerOptions optimizer_options(const Options& options) {
-  static const std::map<std::string, OptimizerOptions::Kind> kKinds = {
-      {"sgd", OptimizerOptions::Kind::kSgd},
-      {"adam", OptimizerOptions::Kind::kAdam},
-      {"adamw", OptimizerOptions::Kind::kAdamW}};
-  OptimizerOptions result;
-  result.kind = kKinds.at(options.optimizer);
-  result.momentum = options.momentum;
-  result.nesterov = options.nesterov;
-  result.beta1 = options.betas[0];
-  result.beta2 = options.betas[1];
-  result.epsilon = options.epsilon;
-  result.weight_decay = options.weight_decay >= 0      ? options.weight_decay
-                        : options.optimizer == "adamw" ? 0.01
-                                                       : 0.0;
-  result.decay_exclude_1d = options.decay_exclude_1d;
-  result.clip_norm = options.clip_norm;
-  return result;
-}
-
 ImportOptions import_options(const Options& options, const Dims& dims, int64_t replicas,
                              bool training) {
   ImportOptions result;
@@ -82,6 +65,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
   result.training = training;
   result.micro_batches = options.micro_batches;
   result.replicas = replicas;
+  result.gradients = append_gradients;
   return result;
 }
 
@@ -136,6 +120,8 @@ class Compilation {
 
  private:
   Graph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
+  Differentiated with_gradients(const Graph& imported, const Graph& separated, PassRunner& passes);
+  Differentiated given_gradients(const Graph& imported, const Graph& separated);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
   void add_plan(const Dims& dims, const Mesh& mesh);
   void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
@@ -154,6 +140,7 @@ class Compilation {
   Diagnostics& diagnostics_;
   const std::vector<Mesh> meshes_;
   std::unique_ptr<OnnxModel> model_;
+  OptimizerOptions optimizer_;
   Target target_;
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
@@ -170,21 +157,15 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   diagnostics_.checkpoint();
   if (stops_after("import")) return graph;
   // Before differentiation: gradients then only ever add up over micro-batches.
-  graph = passes.run("separate-loss", [&] {
+  Graph separated = passes.run("separate-loss", [&] {
     return separate_loss(graph, options_.micro_batches, mesh.dp, loss_average(options_),
                          diagnostics_);
   });
   diagnostics_.checkpoint();
   // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
   // which sees the operators that the user wrote.
-  graph = passes.run("recognize-attention", [&] { return recognize_attention(graph); });
-  // Appends the backward phase.
-  Differentiated differentiated;
-  passes.run("differentiate", [&] {
-    differentiated = differentiate(graph, diagnostics_);
-    return differentiated.graph;
-  });
-  diagnostics_.checkpoint();
+  separated = passes.run("recognize-attention", [&] { return recognize_attention(separated); });
+  Differentiated differentiated = with_gradients(graph, separated, passes);
   // Before the update, which then works with the gradients of all replicas.
   passes.run("replicate", [&] {
     differentiated = replicate(differentiated);
@@ -192,10 +173,38 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   });
   // Appends the update phase: the graph of a whole step is there.
   graph = passes.run("add-optimizer", [&] {
-    return add_optimizer(std::move(differentiated), optimizer_options(options_));
+    if (!model_->algorithm().present()) return add_optimizer(std::move(differentiated), optimizer_);
+    return add_update(std::move(differentiated), optimizer_.clip_norm,
+                      [&](Graph open, const std::map<std::string, ValueId>& gradients) {
+                        return import_update(*model_, std::move(open), gradients, diagnostics_);
+                      });
   });
   if (stops_after("autodiff")) return graph;
   return optimize(std::move(graph), passes);
+}
+
+/// Appends the backward phase, unless the file has one or an algorithm that needs none.
+Differentiated Compilation::with_gradients(const Graph& imported, const Graph& separated,
+                                           PassRunner& passes) {
+  Differentiated result{separated, {}};
+  if (model_->algorithm().present() && model_->algorithm().gradients.empty()) return result;
+  const bool given = !model_->given_gradients().empty();
+  passes.run(given ? "take-gradients" : "differentiate", [&] {
+    result = given ? given_gradients(imported, separated) : differentiate(separated, diagnostics_);
+    return result.graph;
+  });
+  diagnostics_.checkpoint();
+  return result;
+}
+
+Differentiated Compilation::given_gradients(const Graph& imported, const Graph& separated) {
+  const double share = share_of_micro_batch(imported, options_.micro_batches, imported.replicas,
+                                            loss_average(options_), diagnostics_);
+  std::vector<GivenGradient> given;
+  for (const NamedGradient& named : model_->given_gradients()) {
+    given.push_back({named.parameter, named.gradient});
+  }
+  return take_gradients(separated, given, share, diagnostics_);
 }
 
 EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passes) {
@@ -272,7 +281,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   input.cpu = target_.cpu;
   input.cpu_features = required_features(target_);
   for (const auto& [name, size] : dims) input.dims[name] = size;
-  input.optimizer = options_.optimizer;
+  input.optimizer = optimizer_name(optimizer_, *model_);
   // Buffers, tasks and schedules: what the executable will do is decided here.
   BuiltPlan built = passes.time("build-plan", [&] { return build_plan(input, weights_); });
   // Lifetimes are known: every buffer gets its place in the arena.
@@ -358,8 +367,15 @@ void Compilation::run() {
     throw Error("--mesh " + to_string(mesh) +
                 ": tensor parallelism is not there yet; use pp and dp, with tp=1");
   }
-  model_ = std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_));
+  std::shared_ptr<const OrtCheckpoint> checkpoint;
+  if (!options_.ort_checkpoint.empty()) {
+    checkpoint = std::make_shared<OrtCheckpoint>(read_ort_checkpoint(options_.ort_checkpoint));
+  }
+  optimizer_ = choose_optimizer(options_, checkpoint);
+  model_ =
+      std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_, checkpoint.get()));
   diagnostics_.checkpoint();
+  check_optimizer(options_, *model_, diagnostics_);
   target_ = make_target(options_.cpu);
   for (const Mesh& mesh : meshes_) {
     for (const Dims& dims : options_.dims) add_plan(dims, mesh);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "import/check_algorithm.h"
 #include "import/initializers.h"
+#include "import/mark_backward_nodes.h"
 #include "import/node_lowering.h"
 #include "import/parameters.h"
 #include "import/tensor.h"
@@ -22,6 +24,7 @@ class Importer {
         state_(model, diagnostics) {
     state_.training = options.training;
     state_.micro_batches = options.micro_batches * options.replicas;
+    state_.gradients = options.gradients;
     state_.padding_index = options.padding_index;
     state_.graph.name = proto_.name();
     state_.graph.micro_batches = options.micro_batches;
@@ -44,6 +47,7 @@ class Importer {
     state_.graph.context() = {};
     const ValueId loss = add_outputs();
     diagnostics_.checkpoint();
+    if (options_.training) mark_backward_nodes(state_.graph, state_.model.given_gradients());
     assign_roles(state_, loss, options_.train, options_.freeze);
     for (const auto& [running, next] : state_.statistic_updates) {
       state_.graph.updates.push_back({running, next});
@@ -169,9 +173,15 @@ class Importer {
     return names.empty() ? "none" : names;
   }
 
+  // By the command line or the file's training algorithm.
+  const std::string& chosen_loss() const {
+    const std::string& own = state_.model.algorithm().loss;
+    return own.empty() ? options_.loss : own;
+  }
+
   // The loss as far as the declared types tell; empty when they do not.
   std::string declared_loss() const {
-    if (!options_.loss.empty()) return options_.loss;
+    if (!chosen_loss().empty()) return chosen_loss();
     std::string found;
     for (const auto& output : proto_.output()) {
       if (!declared_scalar_float(output)) continue;
@@ -194,17 +204,34 @@ class Importer {
         return;
       }
     }
+    check_algorithm(state_.model.algorithm(), options_, diagnostics_);
     const std::string loss = declared_loss();
-    std::vector<std::string> required = options_.extra_outputs;
+    std::vector<std::string> required = appended_outputs();
     for (const auto& output : proto_.output()) {
       if (loss.empty() || output.name() == loss) required.push_back(output.name());
     }
     const std::vector<int> needed = needed_nodes(proto_.node(), required);
     report_unsupported(unsupported_nodes(state_.model, proto_.node(), needed));
-    wanted_ = options_.extra_outputs;
+    wanted_ = appended_outputs();
     for (const auto& output : proto_.output()) {
       if (output.name() == loss || is_supported(output.name())) wanted_.push_back(output.name());
     }
+  }
+
+  // What follows the file's outputs.
+  std::vector<std::string> appended_outputs() const {
+    std::vector<std::string> names = options_.extra_outputs;
+    if (!options_.training) return names;
+    for (const NamedGradient& given : state_.model.given_gradients()) {
+      names.push_back(given.gradient);
+    }
+    for (const std::string& value : state_.model.algorithm().forward_values) {
+      const ValueId feed = state_.graph.find(value);
+      if (feed == kNone || state_.graph.value(feed).kind != ValueKind::kFeed) {
+        names.push_back(value);
+      }
+    }
+    return names;
   }
 
   void report_unsupported(const std::vector<std::string>& nodes) {
@@ -241,7 +268,7 @@ class Importer {
   }
 
   std::string find_loss(const std::vector<Output>& outputs) {
-    if (!options_.loss.empty()) return options_.loss;
+    if (!chosen_loss().empty()) return chosen_loss();
     std::vector<std::string> candidates;
     for (const Output& output : outputs) {
       if (is_scalar_float(output.value)) candidates.push_back(output.name);
@@ -274,7 +301,7 @@ class Importer {
       const bool shown = loss.empty() || is_float(state_.graph.dtype(output.value));
       if (output.name != loss && shown) list.push_back(output);
     }
-    for (const std::string& name : options_.extra_outputs) {
+    for (const std::string& name : appended_outputs()) {
       const bool listed = std::any_of(list.begin(), list.end(),
                                       [&name](const Output& o) { return o.name == name; });
       const ValueId id = listed ? kNone : value_of(name);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "import/lowering.h"
 #include "import/model.h"
 #include "ir/graph.h"
 #include "support/diagnostics.h"
@@ -35,6 +36,9 @@ struct ImportOptions {
   /// on both.
   int64_t micro_batches = 1;
   int64_t replicas = 1;
+  /// Differentiates inside the graph, for nodes that are gradients: Gradient, and ONNX Runtime's
+  /// gradient operators. Files without such nodes need none.
+  GradientFunction gradients;
   /// Further values of the file to append to the outputs, of any dtype.
   std::vector<std::string> extra_outputs;
 };
@@ -45,12 +49,14 @@ struct ImportOptions {
 /// - states: the float initializers in use, with their file's contents: `parameter` when they are
 ///   trained, `statistic` for BatchNorm's running mean and variance, `frozen` otherwise.
 /// - outputs: the loss, as a scalar, then the other float outputs in the file's order, then
-///   `extra_outputs`; each under its name in the file. Without a loss all outputs, in order.
+///   `extra_outputs`; each under its name in the file. Without a loss all outputs, in order. When
+///   training, the gradients that the file computes itself come last, each under its name; the
+///   nodes that only they need are of the backward phase.
 /// - updates: BatchNorm's statistics after the step, in nodes of the update phase.
 ///
 /// Which initializers are trained: the float tensors with a differentiable path to the loss, minus
-/// statistics; exactly the keys of update_binding when the file has training information with
-/// such; and for files of PyTorch's exporter, which records them, only what was a parameter.
+/// statistics; exactly those that OnnxModel::trained names where the files record it; and for files
+/// of PyTorch's exporter, which records them, only what was a parameter.
 ///
 /// All errors that can be found are collected in `diagnostics`, then Error is thrown. Outputs that
 /// are not the loss and need unsupported operators are left out with a warning.

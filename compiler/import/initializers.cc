@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "import/export_record.h"
+#include "import/initialization.h"
 #include "import/parameters.h"
 #include "import/tensor.h"
 #include "support/diagnostics.h"
@@ -12,20 +13,6 @@ namespace {
 
 // After this many unreadable tensors (a data file that is missing concerns all) the rest is silent.
 constexpr int kMaxReported = 8;
-
-double real_attribute(const onnx::NodeProto& node, const std::string& name, double otherwise) {
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == name) return attribute.f();
-  }
-  return otherwise;
-}
-
-const onnx::TensorProto* tensor_attribute(const onnx::NodeProto& node, const std::string& name) {
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == name && attribute.has_t()) return &attribute.t();
-  }
-  return nullptr;
-}
 
 class Declaration {
  public:
@@ -70,6 +57,7 @@ class Declaration {
         leaf.initial.kind = Initializer::Kind::kLiteral;
         leaf.initial.literal = literal;
       }
+      leaf.varies = state_.model.algorithm().updates_state(name);
       leaf.kind = kind_of(leaf);
     } catch (const Error& error) {
       leaf.error = error.what();
@@ -79,14 +67,15 @@ class Declaration {
   }
 
   LeafKind kind_of(const Leaf& leaf) const {
-    if (!leaf.initial.literal) return LeafKind::kState;
+    if (!leaf.initial.literal || leaf.varies) return LeafKind::kState;
     if (!is_float(leaf.type.dtype)) return LeafKind::kConstant;
-    const bool computed = record_.origin(leaf.name) == Origin::kComputed;
+    const bool computed =
+        state_.model.is_number(leaf.name) || record_.origin(leaf.name) == Origin::kComputed;
     return computed && !matches_any(train_, leaf.name) ? LeafKind::kConstant : LeafKind::kState;
   }
 
-  // Initial values from the training information: each binding names an output of its
-  // initialization graph, which one node of that graph computes.
+  // Initial values from the training information: each binding names a value of its
+  // initialization graph.
   void bind_initialization(const onnx::TrainingInfoProto& info) {
     for (const auto& binding : info.initialization_binding()) {
       const int index = state_.leaves.find(binding.key());
@@ -95,49 +84,31 @@ class Declaration {
         report(object, "there is no initializer of that name");
         continue;
       }
-      const onnx::NodeProto* source = nullptr;
-      for (const auto& node : info.initialization().node()) {
-        if (node.output_size() == 1 && node.output(0) == binding.value()) source = &node;
-      }
-      if (!source) {
-        report(object, "nothing computes \"" + binding.value() + "\" in the initialization graph");
-        continue;
-      }
       try {
-        initialize(state_.leaves[index], *source);
+        Leaf& leaf = state_.leaves[index];
+        leaf.initial = initial_value(state_.model, info.initialization(), binding.value());
+        if (leaf.initial.literal) check_type(leaf);
+        settle(leaf);
       } catch (const Error& error) {
         report(object, error.what());
       }
     }
   }
 
-  void initialize(Leaf& leaf, const onnx::NodeProto& node) const {
-    const std::string& op = node.op_type();
+  // Makes what the node declares a tensor where no state can hold it.
+  static void settle(Leaf& leaf) {
     Initializer& initial = leaf.initial;
-    initial = {};
-    if (op == "RandomNormal" || op == "RandomUniform") {
-      const bool normal = op == "RandomNormal";
-      initial.kind = normal ? Initializer::Kind::kRandomNormal : Initializer::Kind::kRandomUniform;
-      initial.a = real_attribute(node, normal ? "mean" : "low", 0);
-      initial.b = real_attribute(node, normal ? "scale" : "high", 1);
-      initial.seed = static_cast<int64_t>(real_attribute(node, "seed", 0));
-    } else if (op == "ConstantOfShape") {
-      const onnx::TensorProto* value = tensor_attribute(node, "value");
-      const LiteralPtr literal =
-          value ? literal_of(*value, state_.model.external_data(), state_.model.shared_proto())
-                : nullptr;
-      initial.a = literal ? literal->as_double(0) : 0;
-      initial.kind = initial.a == 0 ? Initializer::Kind::kZero : Initializer::Kind::kFill;
-    } else if (op == "Constant" && tensor_attribute(node, "value")) {
-      initial.literal = literal_of(*tensor_attribute(node, "value"), state_.model.external_data(),
-                                   state_.model.shared_proto());
-      initial.kind = Initializer::Kind::kLiteral;
-      check_type(leaf);
-    } else {
-      throw Error("the initialization graph uses " + op +
-                  "; expected RandomNormal, "
-                  "RandomUniform, ConstantOfShape or Constant with a tensor");
+    const bool random = initial.kind == Initializer::Kind::kRandomNormal ||
+                        initial.kind == Initializer::Kind::kRandomUniform;
+    if (random && !is_float(leaf.type.dtype)) {
+      throw Error("expected integers, found random real numbers");
     }
+    if (random) leaf.kind = LeafKind::kState;
+    if (initial.literal || leaf.kind == LeafKind::kState) return;
+    const std::vector<double> values(static_cast<size_t>(element_count(leaf.type.shape)),
+                                     initial.a);
+    initial.literal = make_literal(leaf.type.dtype, leaf.type.shape, values);
+    initial.kind = Initializer::Kind::kLiteral;
   }
 
   static void check_type(const Leaf& leaf) {

@@ -30,7 +30,7 @@ ValueId Leaves::value(int index) {
 LiteralPtr Leaves::literal(int index) {
   type(index);
   (*this)[index].used = true;
-  return (*this)[index].initial.literal;
+  return (*this)[index].varies ? nullptr : (*this)[index].initial.literal;
 }
 
 const TensorType& Leaves::type(int index) const {

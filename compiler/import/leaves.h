@@ -24,6 +24,7 @@ struct Leaf {
   std::string error;      // why the tensor cannot be used, if it cannot
   ValueId value = kNone;  // the leaf in the Graph, once a node used it
   bool used = false;      // as a value or as a constant known at compile time
+  bool varies = false;    // the file's training algorithm updates it
 };
 
 /// Adds initializers to a graph at their first use, so that unused ones never appear.
@@ -36,7 +37,7 @@ class Leaves {
   int find(const std::string& name) const;
   /// The leaf in the graph. Throws Error when the tensor cannot be used.
   ValueId value(int index);
-  /// The contents if they are known when the model is compiled, else null.
+  /// The contents if they are known when the model is compiled and stay, else null.
   LiteralPtr literal(int index);
   const TensorType& type(int index) const;
   const Leaf& operator[](int index) const { return leaves_[static_cast<size_t>(index)]; }

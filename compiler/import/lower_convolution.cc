@@ -69,9 +69,26 @@ ValueIds lower_conv_transpose(Lowering& n) {
   return {add_channel_bias(n, n.add(Op::kConvInputGrad, {x, w}, attributes), 2)};
 }
 
+// ONNX Runtime's ConvGrad: (dY, X, W) -> dX, dW, dB.
+ValueIds lower_conv_gradient(Lowering& n) {
+  const ValueId dy = n.input(0), x = n.input(1), w = n.input(2);
+  const Shape input = spatial_sizes(n.shape(x)), kernel = spatial_sizes(n.shape(w));
+  const Window window = window_of(n, kernel, input);
+  Attributes of_input = convolution_attributes(window, n.integer("group", 1));
+  Attributes of_weight = of_input;
+  of_input.set("input", input);
+  of_weight.set("kernel", kernel);
+  std::vector<int64_t> axes = all_axes(n.rank(dy));
+  axes.erase(axes.begin() + 1);
+  const ValueId bias = n.reduce(Op::kReduceSum, dy, axes);
+  return {n.add(Op::kConvInputGrad, {dy, w}, of_input),
+          n.add(Op::kConvWeightGrad, {x, dy}, of_weight), n.reshape(bias, {n.shape(dy)[1]})};
+}
+
 const std::vector<Rule> kRules = {
     {"", "Conv", {1, 11, 22}, lower_conv},
     {"", "ConvTranspose", {1, 11, 22}, lower_conv_transpose},
+    {"com.microsoft", "ConvGrad", {1}, lower_conv_gradient},
 };
 
 }  // namespace

@@ -19,6 +19,18 @@ ValueIds lower_matmul(Lowering& n) {
   return {product};
 }
 
+// ONNX Runtime's product of transposed operands times a number.
+ValueIds lower_fused_matmul(Lowering& n) {
+  if (n.integer("transBatchA", 0) != 0 || n.integer("transBatchB", 0) != 0) {
+    throw Error("transBatchA and transBatchB are not supported");
+  }
+  const ValueId a = n.input(0), b = n.input(1);
+  if (n.rank(a) < 2 || n.rank(b) < 2) throw Error("expected operands of rank 2 or more");
+  const ValueId y = n.matmul(a, b, n.integer("transA", 0) != 0, n.integer("transB", 0) != 0);
+  const double alpha = n.real("alpha", 1);
+  return {alpha == 1 ? y : n.mul_scalar(y, alpha)};
+}
+
 ValueIds lower_gemm(Lowering& n) {
   const ValueId a = n.input(0), b = n.input(1);
   if (n.rank(a) != 2 || n.rank(b) != 2) {
@@ -42,6 +54,7 @@ ValueIds lower_gemm(Lowering& n) {
 const std::vector<Rule> kRules = {
     {"", "MatMul", {1, 9, 13}, lower_matmul},
     {"", "Gemm", {7, 9, 11, 13}, lower_gemm},
+    {"com.microsoft", "FusedMatMul", {1}, lower_fused_matmul},
 };
 
 }  // namespace

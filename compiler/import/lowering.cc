@@ -16,7 +16,8 @@ std::map<Key, const Rule*> build_table() {
        {elementwise_rules(), activation_rules(), constant_rules(), movement_rules(),
         indexing_rules(), reduction_rules(), matmul_rules(), einsum_rules(), convolution_rules(),
         pooling_rules(), normalization_rules(), batch_normalization_rules(), loss_rules(),
-        attention_rules(), random_rules(), resize_rules(), microsoft_rules()}) {
+        attention_rules(), random_rules(), resize_rules(), microsoft_rules(), gradient_rules(),
+        optimizer_rules()}) {
     for (const Rule& rule : family) {
       for (int64_t version : rule.versions) {
         const Key key(rule.domain, rule.op, version);
@@ -165,6 +166,20 @@ std::vector<int64_t> Lowering::integers(const std::string& name,
     throw Error(attribute_error(name, "a list of integers"));
   }
   return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+ValueIds Lowering::gradients(ValueId y, ValueId seed, const ValueIds& xs, const ValueIds& held) {
+  SGTC_CHECK(state_.gradients, "an import of gradient nodes needs a gradient function");
+  for (ValueId x : xs) {
+    if (graph().value(x).kind != ValueKind::kConstant) continue;
+    throw Error("\"" + graph().value(x).name +
+                "\" is a constant, which has no gradient; make it an input or an initializer");
+  }
+  ValueIds results = state_.gradients(graph(), y, seed, xs, held);
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (results[i] == kNone) results[i] = broadcast(scalar(dtype(xs[i]), 0), shape(xs[i]));
+  }
+  return results;
 }
 
 std::optional<std::vector<int64_t>> Lowering::axes(int index) const {

@@ -1,6 +1,7 @@
 // One ONNX node as its lowering rule sees it, and the table of rules.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -27,6 +28,11 @@ struct Binding {
   bool present() const { return value != kNone || leaf >= 0; }
 };
 
+/// Appends the gradients of the sum of y's elements, weighted by `seed` (kNone: ones), with respect
+/// to `xs`: one value per x, kNone where it is zero. `xs` and `held` count as independent.
+using GradientFunction = std::function<ValueIds(Graph& graph, ValueId y, ValueId seed,
+                                                const ValueIds& xs, const ValueIds& held)>;
+
 /// What all nodes of one import share.
 struct ImportState {
   ImportState(const OnnxModel& the_model, Diagnostics& the_diagnostics)
@@ -40,6 +46,7 @@ struct ImportState {
   Leaves leaves;
   bool training = true;
   int64_t micro_batches = 1;  // of all replicas
+  GradientFunction gradients;
   /// The value that each BatchNorm statistic takes at the end of the step.
   std::map<ValueId, ValueId> statistic_updates;
   /// Statistics, which are never trained.
@@ -93,6 +100,10 @@ class Lowering : public Emitter {
   int64_t required_integer(const std::string& name) const;
   const onnx::AttributeProto* find(const std::string& name) const;
 
+  /// The gradients of `y`, weighted by `seed` and summed, with respect to `xs`; zeros where y does
+  /// not depend on them. The nodes get the source of this node.
+  ValueIds gradients(ValueId y, ValueId seed, const ValueIds& xs, const ValueIds& held = {});
+
   /// The axes given by input `index` (newer opsets) or by attribute "axes", or nothing.
   std::optional<std::vector<int64_t>> axes(int index) const;
 
@@ -134,6 +145,8 @@ std::span<const Rule> attention_rules();
 std::span<const Rule> random_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> microsoft_rules();
+std::span<const Rule> gradient_rules();
+std::span<const Rule> optimizer_rules();
 
 /// The rule for an operator as defined since `since`, or null.
 const Rule* find_rule(const std::string& domain, const std::string& op, int64_t since);

@@ -112,6 +112,10 @@ void check_limits(const onnx::ModelProto& proto, const std::string& path) {
   LimitCheck check(path);
   check.graph(proto.graph(), 1);
   for (const auto& function : proto.functions()) check.nodes(function.node(), 1);
+  for (const auto& info : proto.training_info()) {
+    check.graph(info.initialization(), 1);
+    check.graph(info.algorithm(), 1);
+  }
 }
 
 Opsets opsets_of(const onnx::ModelProto& proto, const std::string& path, Diagnostics& diagnostics) {
@@ -131,19 +135,44 @@ Opsets opsets_of(const onnx::ModelProto& proto, const std::string& path, Diagnos
   return opsets;
 }
 
+// What the training information says is trained: what its algorithm updates by a gradient, or, when
+// it has no nodes, the keys of update_binding.
+std::optional<std::set<std::string>> recorded_keys(const onnx::ModelProto& proto,
+                                                   const TrainingAlgorithm& algorithm) {
+  std::set<std::string> keys;
+  if (algorithm.present()) {
+    for (const NamedGradient& named : algorithm.gradients) keys.insert(named.parameter);
+    return keys;
+  }
+  for (const auto& info : proto.training_info()) {
+    for (const auto& binding : info.update_binding()) keys.insert(binding.key());
+  }
+  if (keys.empty()) return std::nullopt;
+  return keys;
+}
+
+std::set<std::string> names_of(const std::vector<onnx::TensorProto>& tensors) {
+  std::set<std::string> names;
+  for (const auto& tensor : tensors) names.insert(tensor.name());
+  return names;
+}
+
 }  // namespace
 
 std::string canonical_domain(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
 
-OnnxModel OnnxModel::load(const std::string& path, Diagnostics& diagnostics) {
+OnnxModel OnnxModel::load(const std::string& path, Diagnostics& diagnostics,
+                          const OrtCheckpoint* checkpoint) {
   const fs::path parent = fs::path(path).parent_path();
-  return from_proto(parse(path), path, parent.empty() ? "." : parent.string(), diagnostics);
+  return from_proto(parse(path), path, parent.empty() ? "." : parent.string(), diagnostics,
+                    checkpoint);
 }
 
 OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
-                                const std::string& folder, Diagnostics& diagnostics) {
+                                const std::string& folder, Diagnostics& diagnostics,
+                                const OrtCheckpoint* checkpoint) {
   if (!proto.has_graph() || (proto.graph().node_size() == 0 && proto.graph().output_size() == 0)) {
     refuse(name, "has no graph, expected an ONNX model; check it with onnx.checker");
   }
@@ -156,6 +185,15 @@ OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
   model.name_ = name;
   model.opsets_ = opsets_of(proto, name, diagnostics);
   model.external_ = std::make_shared<ExternalData>(folder);
+  model.algorithm_ = merge_algorithm(proto);
+  model.trained_ = recorded_keys(proto, model.algorithm_);
+  if (checkpoint) {
+    bind_checkpoint(*proto.mutable_graph(), *checkpoint);
+    model.trained_ = names_of(checkpoint->trained);
+    model.weights_ = names_of(checkpoint->frozen);
+    model.weights_->insert(model.trained_->begin(), model.trained_->end());
+  }
+  model.given_gradients_ = take_given_gradients(*proto.mutable_graph());
   restore_parameters(*proto.mutable_graph(), *model.external_, name, diagnostics);
   model.proto_ = std::make_shared<const onnx::ModelProto>(std::move(proto));
   for (const auto& function : model.proto_->functions()) {
@@ -171,6 +209,12 @@ std::string OnnxModel::structure_digest() const {
   }
   for (const onnx::FunctionProto& function : proto_->functions()) {
     digest.update(function.SerializeAsString());
+  }
+  for (const UpdateBinding& update : algorithm_.updates) {
+    digest.update(update.state + "=" + update.value + "\n");
+  }
+  for (const NamedGradient& named : algorithm_.gradients) {
+    digest.update(named.gradient + "=" + algorithm_.loss + "/" + named.parameter + "\n");
   }
   return digest.hex_digest();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "import/gradient_node.h"
 #include "import/tensor.h"
 #include "onnx/defs/schema.h"
 #include "support/diagnostics.h"
@@ -30,7 +31,10 @@ struct Definition {
   int64_t since = 1;
   int64_t opset = 1;
   bool is_branch = false;
-  bool supported() const { return rule || own_function || library_function || is_branch; }
+  bool is_gradient = false;
+  bool supported() const {
+    return rule || own_function || library_function || is_branch || is_gradient;
+  }
 };
 
 Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
@@ -42,6 +46,7 @@ Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
   if (definition.own_function) return definition;
   const onnx::OpSchema* schema = schema_of(node.op_type(), definition.opset, domain);
   if (schema) definition.since = schema->SinceVersion();
+  definition.is_gradient = is_gradient_node(node);
   definition.is_branch = domain.empty() && node.op_type() == "If" && schema;
   definition.rule = find_rule(domain, node.op_type(), definition.since);
   if (!definition.rule && schema &&
@@ -121,9 +126,17 @@ class AttributeBinder {
 
 class NodeLowering {
  public:
-  NodeLowering(ImportState& state, Scope& scope, const Surroundings& surroundings)
-      : state_(state), scope_(scope), surroundings_(surroundings) {}
+  NodeLowering(ImportState& state, const NodeList& nodes, Scope& scope,
+               const Surroundings& surroundings)
+      : state_(state), nodes_(nodes), scope_(scope), surroundings_(surroundings) {}
 
+  void run(const std::vector<std::string>& wanted) {
+    std::set<std::string> known;
+    for (const auto& [name, binding] : scope_.names) known.insert(name);
+    for (int i : needed_nodes(nodes_, wanted, known)) lower(nodes_[i]);
+  }
+
+ private:
   void lower(const onnx::NodeProto& node) {
     std::vector<Binding> outputs;
     bool lowered = false;
@@ -141,7 +154,6 @@ class NodeLowering {
     bind_outputs(node, outputs, lowered);
   }
 
- private:
   std::vector<Binding> bind_inputs(const onnx::NodeProto& node) const {
     std::vector<Binding> inputs;
     for (const std::string& name : node.input()) {
@@ -180,6 +192,7 @@ class NodeLowering {
     }
     const Definition definition = definition_of(state_.model, node, *surroundings_.opsets);
     if (definition.is_branch) return lower_branch(node, inputs);
+    if (definition.is_gradient) return lower_gradient(node, inputs);
     if (definition.own_function) {
       return expand(node, inputs, std::make_shared<onnx::FunctionProto>(*definition.own_function),
                     nullptr);
@@ -192,7 +205,7 @@ class NodeLowering {
 
   std::vector<Binding> apply(const onnx::NodeProto& node, std::vector<Binding> inputs,
                              const Definition& definition) {
-    state_.graph.context() = {Phase::kForward, 0, {surroundings_.prefix + name_of(node)}};
+    state_.graph.context() = {surroundings_.phase, 0, {surroundings_.prefix + name_of(node)}};
     Lowering lowering(state_, node, std::move(inputs), definition.since, surroundings_.owner);
     if (node.output_size() > 0) {
       lowering.set_result_name(surroundings_.prefix + node.output(0));
@@ -236,9 +249,9 @@ class NodeLowering {
       const auto at = static_cast<size_t>(i);
       inner.names[body->input(i)] = at < inputs.size() ? inputs[at] : Binding();
     }
-    return lower_body(
-        body->node(), {body->output().begin(), body->output().end()}, inner,
-        {&opsets, body, surroundings_.prefix + name_of(node) + "/", surroundings_.depth + 1});
+    return lower_body(body->node(), {body->output().begin(), body->output().end()}, inner,
+                      {&opsets, body, surroundings_.prefix + name_of(node) + "/",
+                       surroundings_.depth + 1, surroundings_.phase});
   }
 
   onnx::TypeProto type_proto(const Binding& binding) const {
@@ -295,7 +308,46 @@ class NodeLowering {
     return lower_body(branch->g().node(), outputs, inner, surroundings);
   }
 
+  // The gradients of y, which is a function of the values that xs and zs name, at the inputs.
+  std::vector<Binding> lower_gradient(const onnx::NodeProto& node, std::vector<Binding> inputs) {
+    const GradientNode gradient = read_gradient_node(node);
+    Lowering lowering(state_, node, inputs, 1, surroundings_.owner);
+    ValueIds xs, held;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      (i < gradient.xs.size() ? xs : held).push_back(lowering.input(static_cast<int>(i)));
+      inputs[i].value = i < gradient.xs.size() ? xs.back() : held.back();
+    }
+    const ValueId y =
+        gradient.at_named_values ? value_of(scope_, gradient.y) : lower_at(gradient, inputs);
+    state_.graph.context() = {surroundings_.phase, 0, {surroundings_.prefix + name_of(node)}};
+    std::vector<Binding> outputs;
+    for (ValueId id : lowering.gradients(y, kNone, xs, held)) outputs.emplace_back().value = id;
+    return outputs;
+  }
+
+  ValueId value_of(const Scope& scope, const std::string& name) {
+    const Binding* found = scope.find(name);
+    if (!found || !found->present()) throw Error("nothing computes \"" + name + "\"");
+    return found->value != kNone ? found->value : state_.leaves.value(found->leaf);
+  }
+
+  // y computed again, at other values of its variables.
+  ValueId lower_at(const GradientNode& gradient, const std::vector<Binding>& inputs) {
+    Scope inner;
+    inner.parent = &scope_;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool first = i < gradient.xs.size();
+      inner.names[first ? gradient.xs[i] : gradient.zs[i - gradient.xs.size()]] = inputs[i];
+    }
+    Surroundings surroundings = surroundings_;
+    ++surroundings.depth;
+    if (surroundings.depth > kMaxFunctionDepth) throw Error("Gradient nodes are nested too deeply");
+    lower_nodes(state_, nodes_, {gradient.y}, inner, surroundings);
+    return value_of(inner, gradient.y);
+  }
+
   ImportState& state_;
+  const NodeList& nodes_;
   Scope& scope_;
   const Surroundings& surroundings_;
 };
@@ -319,8 +371,7 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeLis
 
 void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
                  Scope& scope, const Surroundings& surroundings) {
-  NodeLowering lowering(state, scope, surroundings);
-  for (int i : needed_nodes(nodes, wanted)) lowering.lower(nodes[i]);
+  NodeLowering(state, nodes, scope, surroundings).run(wanted);
 }
 
 }  // namespace sgtc

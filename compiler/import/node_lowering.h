@@ -26,6 +26,7 @@ struct Surroundings {
   std::shared_ptr<const void> owner;  // keeps the nodes alive
   std::string prefix;                 // of node names in messages: "outer/"
   int depth = 0;
+  Phase phase = Phase::kForward;  // of the Graph's nodes
 };
 
 /// One line for each of the needed nodes that neither has a rule nor a function body nor is an If:
@@ -34,8 +35,8 @@ std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeLis
                                            const std::vector<int>& needed);
 
 /// Lowers the nodes that `wanted` values need into `state.graph` and binds their outputs in
-/// `scope`. A node that fails is reported to `state.diagnostics` and its outputs are marked failed;
-/// nodes that depend on them are skipped.
+/// `scope`; what is bound there already is not computed again. A node that fails is reported to
+/// `state.diagnostics` and its outputs are marked failed; nodes that depend on them are skipped.
 void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
                  Scope& scope, const Surroundings& surroundings);
 

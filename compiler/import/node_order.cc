@@ -1,8 +1,8 @@
 #include "import/node_order.h"
 
 #include <map>
-#include <set>
 
+#include "import/gradient_node.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -32,13 +32,15 @@ class NodeOrder {
     }
   }
 
-  // The nodes that the named values need.
-  std::set<int> behind(const std::vector<std::string>& wanted) const {
+  // The nodes that the named values need, but for what is behind the known ones.
+  std::set<int> behind(const std::vector<std::string>& wanted,
+                       const std::set<std::string>& known) const {
     std::set<int> needed;
     std::vector<std::string> open = wanted;
     while (!open.empty()) {
-      const auto found = producers_.find(open.back());
+      const std::string name = open.back();
       open.pop_back();
+      const auto found = known.count(name) != 0 ? producers_.end() : producers_.find(name);
       if (found == producers_.end() || !needed.insert(found->second).second) continue;
       const std::set<std::string> inputs = inputs_of(nodes_[found->second]);
       open.insert(open.end(), inputs.begin(), inputs.end());
@@ -54,7 +56,7 @@ class NodeOrder {
       missing[node] = 0;
       for (const std::string& input : inputs_of(nodes_[node])) {
         const auto producer = producers_.find(input);
-        if (producer == producers_.end()) continue;
+        if (producer == producers_.end() || needed.count(producer->second) == 0) continue;
         users[producer->second].push_back(node);
         ++missing[node];
       }
@@ -79,16 +81,6 @@ class NodeOrder {
   }
 
  private:
-  static std::set<std::string> inputs_of(const onnx::NodeProto& node) {
-    std::set<std::string> names(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) collect_inputs(attribute.g(), names);
-      for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
-    }
-    names.erase("");
-    return names;
-  }
-
   const NodeList& nodes_;
   std::map<std::string, int> producers_;
 };
@@ -107,9 +99,21 @@ std::string describe(const onnx::NodeProto& node, const std::string& prefix) {
   return "node \"" + prefix + name_of(node) + "\" (" + node.op_type() + ")";
 }
 
-std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted) {
+std::set<std::string> inputs_of(const onnx::NodeProto& node) {
+  std::set<std::string> names(node.input().begin(), node.input().end());
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) collect_inputs(attribute.g(), names);
+    for (const auto& nested : attribute.graphs()) collect_inputs(nested, names);
+    if (is_gradient_node(node) && attribute.name() == "y") names.insert(attribute.s());
+  }
+  names.erase("");
+  return names;
+}
+
+std::vector<int> needed_nodes(const NodeList& nodes, const std::vector<std::string>& wanted,
+                              const std::set<std::string>& known) {
   const NodeOrder order(nodes);
-  return order.sorted(order.behind(wanted));
+  return order.sorted(order.behind(wanted, known));
 }
 
 }  // namespace sgtc

@@ -9,24 +9,11 @@
 namespace sgtc {
 namespace {
 
-// The float keys of update_binding; they alone are trained if there are any.
-std::set<std::string> bound_keys(const onnx::ModelProto& proto) {
-  std::set<std::string> keys;
-  for (const auto& info : proto.training_info()) {
-    for (const auto& binding : info.update_binding()) keys.insert(binding.key());
-  }
-  return keys;
-}
-
 class RoleAssignment {
  public:
   RoleAssignment(ImportState& state, ValueId loss, const std::vector<std::string>& train,
                  const std::vector<std::string>& freeze)
-      : state_(state),
-        train_(train),
-        freeze_(freeze),
-        bound_(bound_keys(state.model.proto())),
-        record_(state.model.proto().graph()) {
+      : state_(state), train_(train), freeze_(freeze), record_(state.model.proto().graph()) {
     if (loss != kNone) reached_ = states_behind(state.graph, loss);
   }
 
@@ -54,7 +41,8 @@ class RoleAssignment {
   bool wanted(const Leaf& leaf) const {
     if (matches_any(freeze_, leaf.name)) return false;
     if (!train_.empty()) return matches_any(train_, leaf.name);
-    if (!bound_.empty()) return bound_.count(leaf.name) != 0;
+    const auto& trained = state_.model.trained();
+    if (trained) return trained->count(leaf.name) != 0;
     return record_.origin(leaf.name) != Origin::kBuffer;
   }
 
@@ -69,8 +57,11 @@ class RoleAssignment {
     const bool statistic = state_.statistics.count(leaf.value) != 0;
     const bool trained = reason.empty() && wanted(leaf);
     if (trained) ++trained_;
-    role =
-        statistic ? StateRole::kStatistic : (trained ? StateRole::kParameter : StateRole::kFrozen);
+    const bool follows = statistic || (leaf.varies && is_float(leaf.type.dtype));
+    role = trained       ? StateRole::kParameter
+           : follows     ? StateRole::kStatistic
+           : leaf.varies ? StateRole::kMoment
+                         : StateRole::kFrozen;
   }
 
   void check_patterns(const std::vector<std::string>& patterns, const std::string& option) const {
@@ -89,6 +80,7 @@ class RoleAssignment {
     for (int i = 0; i < state_.leaves.size(); ++i) {
       const Leaf& leaf = state_.leaves[i];
       if (leaf.used || !is_float(leaf.type.dtype)) continue;
+      if (state_.model.algorithm().reads.count(leaf.name) != 0) continue;
       state_.diagnostics.warning("initializer \"" + leaf.name + "\"",
                                  "no node uses it; it is left out");
     }
@@ -100,7 +92,6 @@ class RoleAssignment {
   ImportState& state_;
   const std::vector<std::string>& train_;
   const std::vector<std::string>& freeze_;
-  std::set<std::string> bound_;
   ExportRecord record_;
   std::set<ValueId> reached_;
   int trained_ = 0;

@@ -246,6 +246,27 @@ Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
   return loss.run(terms);
 }
 
+double share_of_micro_batch(const Graph& graph, int64_t micro_batches, int64_t replicas,
+                            LossAverage average, Diagnostics& diagnostics) {
+  const double mean = 1 / static_cast<double>(micro_batches * replicas);
+  if (mean == 1 || average == LossAverage::kMeanOfMeans) return mean;
+  const std::vector<LossTerm> terms = find_loss_terms(graph, find_batch_axes(graph), diagnostics);
+  diagnostics.checkpoint();
+  bool sums = false, means = false, others = false;
+  for (const LossTerm& term : terms) {
+    const bool averaged = term.count != kNone || term.is_mean || term.fact.kind == BatchKind::kFree;
+    (!term.totals.empty() ? others : averaged ? means : sums) = true;
+  }
+  if (others || (sums && means)) {
+    diagnostics.error(graph.outputs[0].name,
+                      "the gradients in the file are those of one micro-batch, and its loss "
+                      "divides by what differs between micro-batches; use one micro-batch, the "
+                      "graph without gradients (eval_model.onnx), or --loss-average=mean-of-means");
+    diagnostics.checkpoint();
+  }
+  return means ? mean : 1;
+}
+
 EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
                                         Diagnostics& diagnostics) {
   Evaluation evaluation(graph);

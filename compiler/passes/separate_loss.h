@@ -32,6 +32,14 @@ enum class LossAverage {
 Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
                     LossAverage average, Diagnostics& diagnostics);
 
+/// By how much gradients of a micro-batch's own loss, which the file computes, have to be
+/// multiplied so that their sum over `micro_batches` and `replicas` is the gradient of the step's
+/// loss: 1 for a loss that is a plain sum, 1 / (micro_batches * replicas) for a mean over a
+/// constant number of samples. An error, which names the node, for a loss that divides by what
+/// depends on the feeds or mixes both forms, except for mean-of-means.
+double share_of_micro_batch(const Graph& graph, int64_t micro_batches, int64_t replicas,
+                            LossAverage average, Diagnostics& diagnostics);
+
 /// Names of two outputs: over many micro-batches the loss is the sum over its ratios of
 /// (sum of numerators) / (sum of denominators), or the sum of numerators alone where
 /// `denominator` is empty.

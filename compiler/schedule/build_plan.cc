@@ -20,9 +20,13 @@ namespace {
 
 constexpr int64_t kEvaluationSlots = 2;  // one is sent while the next is computed
 
-// The scalars that the runtime writes before each step.
-std::vector<plan::Control> control_scalars() {
-  return {{"learning_rate", "f32", 0}, {"seed", "i64", 8}, {"step", "i64", 16}};
+// The scalars that the runtime writes before each step. Without a learning rate the runtime knows
+// that the model brings its own.
+std::vector<plan::Control> control_scalars(const Graph& train) {
+  std::vector<plan::Control> scalars = {{"seed", "i64", 8}, {"step", "i64", 16}};
+  const ValueId rate = train.find("learning_rate");
+  if (rate != kNone) scalars.insert(scalars.begin(), {"learning_rate", "f32", 0});
+  return scalars;
 }
 
 class Builder {
@@ -67,7 +71,7 @@ class Builder {
     plan().micro_batches = graph.micro_batches;
     plan().micro_batch_rows = graph.micro_batch_rows;
     plan().optimizer = input_.optimizer;
-    plan().control = control_scalars();
+    plan().control = control_scalars(graph);
   }
 
   // Storages, tasks and schedules of one program on every position.

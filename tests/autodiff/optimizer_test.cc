@@ -204,3 +204,53 @@ TEST_CASE("names of the optimizer's states are those of the parameters") {
   }
   CHECK(graph.dtype(graph.find("adam.beta1_power")) == DType::kFloat64);
 }
+
+TEST_CASE("Adam that corrects the learning rate decays last and adds epsilon to the raw root") {
+  OptimizerOptions options;
+  options.form = OptimizerOptions::AdamForm::kCorrectedRate;
+  options.epsilon = 0.1;
+  options.weight_decay = 0.5;
+  const Graph graph = training_graph(options);
+  Interpreter interpreter(graph);
+  double w = 1, m = 0, v = 0;
+  for (int t = 1; t <= 3; ++t) {
+    const double g = 3.0 * t, rate = 0.01;
+    step(interpreter, rate, {g, 0}, {0});
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    const double corrected = rate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+    w -= corrected * m / (std::sqrt(v) + 0.1);
+    w -= rate * 0.5 * w;
+    CHECK(state(interpreter, "w")[0] == Approx(w).epsilon(1e-7));
+  }
+}
+
+TEST_CASE("Adam without bias correction has no powers of its betas") {
+  OptimizerOptions options;
+  options.correct_bias = false;
+  options.epsilon = 0;
+  const Graph graph = training_graph(options);
+  CHECK(graph.find("adam.beta1_power") == kNone);
+  Interpreter interpreter(graph);
+  step(interpreter, 0.01, {3, 0}, {0});
+  CHECK(state(interpreter, "w")[0] == Approx(1 - 0.01 * 0.3 / std::sqrt(0.009)).epsilon(1e-6));
+}
+
+TEST_CASE("Adam goes on from given moments") {
+  const auto literal = [](double a, double b) {
+    return make_literal(DType::kFloat64, {1, 2}, Values{a, b});
+  };
+  OptimizerOptions options;
+  options.epsilon = 0;
+  options.applied_steps = 4;
+  options.moments["w"] = {literal(2, 2), literal(5, 5)};
+  const Graph graph = training_graph(options);
+  Interpreter interpreter(graph);
+  step(interpreter, 0.01, {3, 0}, {0});
+  const double m = 0.9 * 2 + 0.1 * 3, v = 0.999 * 5 + 0.001 * 9;
+  const double root = std::sqrt(v / (1 - std::pow(0.999, 5)));
+  CHECK(state(interpreter, "w")[0] ==
+        Approx(1 - 0.01 / (1 - std::pow(0.9, 5)) * m / root).epsilon(1e-7));
+  options.moments["w"] = {literal(2, 2), std::make_shared<Literal>(DType::kFloat64, Shape{2})};
+  CHECK_THROWS_WITH(training_graph(options), Catch::Matchers::Contains("moment 1 of \"w\""));
+}

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "autodiff/differentiate.h"
 #include "import/helper.h"
 #include "import/import.h"
 #include "ir/interpret.h"
@@ -118,8 +119,17 @@ TEST_CASE("training models of ONNX Runtime's tests import", "[data]") {
   const Graph bert = import_file(kData / "mlm_bert_e2e.onnx", options);
   CHECK(bert.shape(bert.outputs[0].value).empty());
   options.dims = {{"input-0_dim0", 2}, {"input-0_dim1", 784}, {"output-0_dim0", 2}};
-  for (const char* name : {"eval_model.onnx", "training_model.onnx"}) {
-    const Graph graph = import_file(kData / "ort_training_api" / name, options);
+  options.gradients = append_gradients;
+  const fs::path folder = kData / "ort_training_api";
+  const OrtCheckpoint checkpoint = read_ort_checkpoint((folder / "checkpoint.ckpt").string());
+  for (const std::string name : {"eval_model.onnx", "training_model.onnx"}) {
+    Diagnostics diagnostics;
+    const OnnxModel model = OnnxModel::load((folder / name).string(), diagnostics, &checkpoint);
+    const Graph graph = import_graph(model, options, diagnostics);
+    verify(graph, "import");
     CHECK(graph.outputs[0].name == "onnx::loss::21273");
+    CHECK(graph.outputs.size() == (name == "training_model.onnx" ? 5 : 1));
+    CHECK(graph.feeds.size() == 2);
+    CHECK(graph.states.size() == 4);
   }
 }

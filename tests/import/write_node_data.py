@@ -1,10 +1,11 @@
 """Writes ONNX's own node tests as files: write_node_data.py FOLDER.
 
 Each case becomes FOLDER/NAME/{model.onnx,test_data_set_0/{input,output}_K.pb}; cases whose values
-are not tensors are left out.
+are not tensors are left out. The tests of Gradient, which the package keeps as files, are copied.
 """
 
 import pathlib
+import shutil
 import sys
 
 import numpy
@@ -39,9 +40,18 @@ def write_case(folder, case):
     return True
 
 
+def copy_gradient_cases(folder):
+    cases = [case for case in load_model_tests(kind="simple")
+             if case.name.startswith("test_gradient")]
+    for case in cases:
+        shutil.copytree(case.model_dir, folder / case.name)
+    return len(cases)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     written = sum(write_case(folder, case) for case in load_model_tests(kind="node"))
+    written += copy_gradient_cases(folder)
     print(f"{written} cases in {folder}")
 
 

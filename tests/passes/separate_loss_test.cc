@@ -442,3 +442,29 @@ TEST_CASE("evaluation of a loss without that form collects the error and gives n
   CHECK(separate_evaluation_loss(graph, LossAverage::kMeanOfMeans, means).ratios.size() == 1);
   CHECK_FALSE(means.has_errors());
 }
+
+namespace {
+
+double share(const std::string& graph, LossAverage average = LossAverage::kExact) {
+  Diagnostics diagnostics;
+  return share_of_micro_batch(parse_graph(graph), 4, 1, average, diagnostics);
+}
+
+// sum(x) / the given divisor.
+std::string divided(const std::string& divisor) {
+  return "graph \"\" rows 3 micro_batches 1\nfeed %x: f64[3]\nfeed %n: f64[3]\nconstant %c: f64[] "
+         "= [3]\n"
+         "%s = reduce_sum(%x) {axes=[0]}\n%a = reshape(%s) {shape=[]}\n"
+         "%t = reduce_sum(%n) {axes=[0]}\n%b = reshape(%t) {shape=[]}\n" +
+         divisor + "output \"loss\" %l\n";
+}
+
+}  // namespace
+
+TEST_CASE("gradients of one micro-batch have a share in those of the step") {
+  CHECK(share(divided("%l = neg(%a)\n")) == 1);
+  CHECK(share(divided("%l = div(%a, %c)\n")) == 0.25);
+  CHECK_THROWS_WITH(share(divided("%l = div(%a, %b)\n")),
+                    Contains("divides by what differs between micro-batches"));
+  CHECK(share(divided("%l = div(%a, %b)\n"), LossAverage::kMeanOfMeans) == 0.25);
+}

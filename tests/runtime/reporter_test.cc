@@ -18,6 +18,7 @@ StepReport example() {
   report.loss = 3.412345;
   report.has_gradient_norm = true;
   report.gradient_norm = 0.81;
+  report.has_learning_rate = true;
   report.learning_rate = 3e-4;
   report.milliseconds = 412.3;
   report.samples = 128;
