@@ -19,15 +19,32 @@ std::optional<int64_t> padding_of(Lowering& n) {
   return given->second;
 }
 
+// Indices that are known now must not wait for the first step to be found wrong.
+void check_known_indices(Lowering& n, int64_t axis) {
+  const LiteralPtr indices = n.literal(n.input(1));
+  if (!indices) return;
+  const int64_t size = n.input_shape(0)[static_cast<size_t>(axis)];
+  for (int64_t i = 0; i < indices->element_count(); ++i) {
+    const int64_t index = indices->as_int(i);
+    if (index >= -size && index < size) continue;
+    throw Error("index " + std::to_string(index) + " is out of range: dimension " +
+                std::to_string(axis) + " of the data has the size " + std::to_string(size));
+  }
+}
+
 ValueIds lower_gather(Lowering& n) {
-  Attributes attributes = {{"axis", axis_of(n, 0)}};
+  const int64_t axis = axis_of(n, 0);
+  check_known_indices(n, axis);
+  Attributes attributes = {{"axis", axis}};
   const std::optional<int64_t> padding = padding_of(n);
   if (padding) attributes.set("padding", *padding);
   return {n.add(Op::kGather, {n.input(0), n.input(1)}, attributes)};
 }
 
 ValueIds lower_gather_elements(Lowering& n) {
-  return {n.add(Op::kGatherElements, {n.input(0), n.input(1)}, {{"axis", axis_of(n, 0)}})};
+  const int64_t axis = axis_of(n, 0);
+  check_known_indices(n, axis);
+  return {n.add(Op::kGatherElements, {n.input(0), n.input(1)}, {{"axis", axis}})};
 }
 
 ValueIds lower_gather_nd(Lowering& n) {

@@ -55,3 +55,15 @@ TEST_CASE("CumSum, TopK, ArgMax") {
                   "select_last_index = 1> (x) }",
                   {{"x", {1, 1, 3, 2}}}) == Reals{1, 0});
 }
+
+TEST_CASE("constant indices out of range are refused when they are known") {
+  for (const std::string op : {"Gather", "GatherElements"}) {
+    for (const std::string index : {"3", "-4"}) {
+      const std::string error =
+          import_error("g (float[3] x) => (float[1] y) { i = Constant <value = int64[1] {" + index +
+                       "}> () y = " + op + " (x, i) }");
+      CHECK(error.find("node \"y\" (" + op + "): index " + index + " is out of range") !=
+            std::string::npos);
+    }
+  }
+}
