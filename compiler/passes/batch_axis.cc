@@ -4,7 +4,8 @@
 // the batch as the major part of a dimension, which a later sum removes together with T.
 //
 // Left out: rules that need values (a gather whose indices happen to be the identity), and rows
-// that are divided by a total before they are summed.
+// that are divided by a total before they are summed. A division by the constant number of elements
+// counts as a mean before the sum as well as after it.
 #include "passes/batch_axis.h"
 
 #include <algorithm>
@@ -287,7 +288,31 @@ class Analysis {
     const BatchFact& rows = fact(node, 0);
     if (!node.attributes.has("axes")) return aligned_off_axis(node);
     if (!contains(node.attributes.integers("axes"), rows.dim)) return rows;
-    return node.op == Op::kReduceSum ? sum_fact(false) : mixed();
+    return node.op == Op::kReduceSum ? sum_fact(is_counted(node.operands[0])) : mixed();
+  }
+
+  /// Whether each element was divided, before it is summed, by the number of all elements. A mean
+  /// over another dimension, which may have as many, is no such division.
+  bool is_counted(ValueId id) const {
+    const Node* node = graph_.producer(id);
+    while (node != nullptr && (node->op == Op::kNeg || node->op == Op::kCast ||
+                               node->op == Op::kReshape || node->op == Op::kReduceSum)) {
+      node = graph_.producer(node->operands[0]);
+    }
+    if (node == nullptr || node->op != Op::kDiv) return false;
+    const std::optional<double> divisor = uniform_constant(graph_, node->operands[1]);
+    const int64_t elements = element_count(graph_.shape(node->results[0]));
+    return divisor && *divisor == static_cast<double>(elements) &&
+           is_batch_count(graph_, node->operands[1], rows()) &&
+           !sums_as_many(node->operands[0], elements);
+  }
+
+  bool sums_as_many(ValueId id, int64_t elements) const {
+    const Node* node = graph_.producer(id);
+    while (node != nullptr && node->op == Op::kReshape) node = graph_.producer(node->operands[0]);
+    if (node == nullptr || node->op != Op::kReduceSum) return false;
+    const int64_t before = element_count(shape(*node, 0));
+    return before == elements * element_count(graph_.shape(node->results[0]));
   }
 
   /// Which part of a matrix product the batch is in, of one operand.

@@ -118,3 +118,17 @@ TEST_CASE("constant indices that take each sample's own elements keep samples ap
       "constant %i: i64[2,2] = [1, 2, 0, 0]\n%y = gather_nd(%x, %i) {batch_dims=0}";
   CHECK(fact_of(swapped, "[2,3]").kind == BatchKind::kMixed);
 }
+
+TEST_CASE("a division by the number of elements counts them before the sum too") {
+  const auto counted = [](const std::string& divided, const std::string& shape) {
+    const BatchFact fact = fact_of(divided + "\n%y = reduce_sum(%d) {axes=[0,1]}", shape);
+    CHECK(fact.kind == BatchKind::kSum);
+    return fact.counted;
+  };
+  CHECK(counted("constant %n: f32[] = [6]\n%d = div(%x, %n)", "[2,3]"));
+  CHECK(counted("constant %n: f32[] = [6]\n%e = div(%x, %n)\n%d = neg(%e)", "[2,3]"));
+  CHECK_FALSE(counted("constant %n: f32[] = [4]\n%d = div(%x, %n)", "[2,3]"));
+  // A mean over two features of two samples.
+  CHECK_FALSE(counted("constant %n: f32[] = [2]\n%s = reduce_sum(%x) {axes=[1]}\n%d = div(%s, %n)",
+                      "[2,2]"));
+}

@@ -468,3 +468,13 @@ TEST_CASE("gradients of one micro-batch have a share in those of the step") {
                     Contains("divides by what differs between micro-batches"));
   CHECK(share(divided("%l = div(%a, %b)\n"), LossAverage::kMeanOfMeans) == 0.25);
 }
+
+TEST_CASE("a mean written as a sum of parts divided by their number") {
+  check_split(
+      [](int64_t rows) {
+        return logits(rows) + "constant %n: f64[] = [" + s(rows) +
+               "]\n%parts = div(%row, %n)\n%sum = reduce_sum(%parts) {axes=[0]}\n"
+               "%l = reshape(%sum) {shape=[]}\noutput \"loss\" %l\n";
+      },
+      {{"x", {1, 2, -1, 0.5, 0.3, 0.7, -2, 1}}, {"label", {0, 1, 2, 1}}});
+}
