@@ -23,7 +23,7 @@
 namespace sgtc::runtime {
 namespace {
 
-constexpr int64_t kGrace = 5000;  // milliseconds, for the others after a failure
+constexpr int64_t kGrace = 2500;  // milliseconds, for the others after a failure
 constexpr int kTick = 100;
 constexpr size_t kSecretBytes = 32;
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
