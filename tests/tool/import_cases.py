@@ -120,11 +120,9 @@ def test_index_out_of_range(bench):
         assert result.returncode == 1
         expect_text(result, "node ", "Y", f"index {index}", "extent 5")
     for index in (5, -6):
-        bench.compile(build("Y = Gather(e, i) L = ReduceSum <keepdims = 0>(Y)",
-                            {"e": floats([1, 2, 3, 4, 5]), "i": integers([0, index])}))
-        result = bench.start("--steps", 1)
-        assert result.returncode == 1
-        expect_text(result, "node Y", f"index {index}", "extent 5")
+        result = bench.refuse(build("Y = Gather(e, i) L = ReduceSum <keepdims = 0>(Y)",
+                                    {"e": floats([1, 2, 3, 4, 5]), "i": integers([0, index])}))
+        expect_text(result, 'node "Y"', f"index {index}", "size 5")
 
 
 def test_many_repeats_of_a_row(bench):
