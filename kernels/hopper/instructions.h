@@ -31,6 +31,12 @@ SGTC_DEVICE uint32_t shared_memory_begin() {
 // Threads.
 
 SGTC_DEVICE uint32_t thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
+/// The same, read anew at each use, for kernels that have no register to keep it in.
+SGTC_DEVICE uint32_t thread_index_again() {
+  uint32_t index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
 SGTC_DEVICE uint32_t block_index() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 SGTC_DEVICE uint32_t block_count() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 
@@ -136,6 +142,15 @@ SGTC_DEVICE void copy_box_to_blocks(uint32_t to, const TensorMap* tensor, int32_
       : "memory");
 }
 
+/// Copies contiguous bytes, a multiple of 16.
+SGTC_DEVICE void copy_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 // Memory.
 
 SGTC_DEVICE void store_shared(uint32_t address, float x, float y) {
@@ -147,11 +162,20 @@ SGTC_DEVICE void load_shared(uint32_t address, float& x, float& y, float& z, flo
                : "r"(address)
                : "memory");
 }
+SGTC_DEVICE void load_shared(uint32_t address, float& x, float& y) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(address) : "memory");
+}
+SGTC_DEVICE void load_shared(uint32_t address, uint32_t (&words)[4]) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
+               : "memory");
+}
 SGTC_DEVICE void store_global(float* to, float x, float y, float z, float w) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x), "f"(y), "f"(z), "f"(w)
                : "memory");
 }
-/// 16 bytes that no one writes while the kernel runs.
+/// 16 bytes that no one writes while the kernel runs, read anew at each use.
 SGTC_DEVICE void load_constant(const void* from, uint32_t (&words)[4]) {
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])

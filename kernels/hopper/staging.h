@@ -22,10 +22,15 @@ extern "C" {
 /// == 0.
 void sgtc_tile_store(void* const* args, int64_t batch, int64_t row, int64_t column, V8f values,
                      int64_t lanes);
+/// The same for a kernel's second result.
+void sgtc_tile_store_second(void* const* args, int64_t batch, int64_t row, int64_t column,
+                            V8f values, int64_t lanes);
 /// Called long before the elements (batch, row, column … column + 63) are stored, for all of them
 /// that are in the result: may prefetch what storing them reads. Each thread has another row.
 void sgtc_tile_prefetch(void* const* args, int64_t batch, int64_t row, int64_t column);
 }
+
+using TileStore = decltype(&sgtc_tile_store);
 
 /// Puts 8 rows of 64 accumulators of a warp into its staging: element i of pair p is sums[4 * p +
 /// i].
@@ -33,7 +38,7 @@ void sgtc_tile_prefetch(void* const* args, int64_t batch, int64_t row, int64_t c
 // Units of 16 bytes in the right half of a row swap places with their neighbours: that and the
 // padding of rows keep both writes and reads free of bank conflicts.
 SGTC_DEVICE void stage_sums(uint32_t buffer, const float* sums) {
-  const uint32_t lane = thread_index() % kWarpThreads;
+  const uint32_t lane = thread_index_again() % kWarpThreads;
   const uint32_t row = buffer + lane / 4 * kStagingRowBytes;
   const uint32_t quarter = lane % 4;
   synchronize_warp();
@@ -59,12 +64,13 @@ SGTC_DEVICE V8f staged_columns(uint32_t row, uint32_t eighth) {
   return values;
 }
 
-/// Calls the visitor for the 8 rows from `row` on and 64 columns from `column` on that stage_sums
-/// has put into `buffer`; lanes_at(row, column) says how many of eight columns are in the result.
+/// Calls the visitor `store` for the 8 rows from `row` on and 64 columns from `column` on that
+/// stage_sums has put into `buffer`; lanes_at(row, column) says how many of eight columns are in
+/// the result.
 template <typename LanesAt>
-SGTC_DEVICE void visit_staged(void* const* args, uint32_t batch, uint32_t row, uint32_t column,
-                              uint32_t buffer, LanesAt lanes_at) {
-  const uint32_t lane = thread_index() % kWarpThreads;
+SGTC_DEVICE void visit_staged(TileStore store, void* const* args, uint32_t batch, uint32_t row,
+                              uint32_t column, uint32_t buffer, LanesAt lanes_at) {
+  const uint32_t lane = thread_index_again() % kWarpThreads;
   const uint32_t first = column + lane % 8 * 8;
   V8f values[2];
 #pragma clang loop unroll(full)
@@ -74,7 +80,7 @@ SGTC_DEVICE void visit_staged(void* const* args, uint32_t batch, uint32_t row, u
 #pragma clang loop unroll(full)
   for (uint32_t i = 0; i < 2; ++i) {
     const uint32_t at = row + lane / 8 + 4 * i;
-    sgtc_tile_store(args, batch, at, first, values[i], lanes_at(at, first));
+    store(args, batch, at, first, values[i], lanes_at(at, first));
   }
 }
 

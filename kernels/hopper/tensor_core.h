@@ -33,6 +33,13 @@ SGTC_DEVICE uint64_t operand_descriptor(uint32_t address) {
   return kSwizzle128 | kGroupStride | kLeading | ((address & 0x3ffff) >> 4);
 }
 
+/// The same descriptor, unknown to LLVM: else it computes all that is added to it before the loop,
+/// and keeps that in registers.
+SGTC_DEVICE uint64_t recomputed(uint64_t descriptor) {
+  asm volatile("" : "+l"(descriptor));
+  return descriptor;
+}
+
 /// What to add to a descriptor for the next kProductDepth of the depth.
 template <bool LineMajor>
 inline constexpr uint64_t kDepthStep =

@@ -7,21 +7,24 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "gpu/attention_problem.h"
+#include "gpu/attention_gradient.h"
 
 using namespace sgtc::testing;
 
 namespace {
 
-double seconds_per_start(const AttentionRun& run, int count) {
+using Start = std::function<void()>;
+
+double seconds_per_start(const Start& start, int count) {
   Stopwatch watch;
   watch.start();
-  for (int i = 0; i < count; ++i) run.start();
+  for (int i = 0; i < count; ++i) start();
   return watch.stop() / count;
 }
 
@@ -32,42 +35,55 @@ double median(std::vector<double> values) {
 
 struct Candidate {
   std::string kernel;
-  AttentionRun run;
+  Start start;
+  double teraflop;
   std::vector<double> burst = {}, sustained = {};
 
-  void measure(double teraflop) {
+  void measure() {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const double first = seconds_per_start(run, 2);
+    const double first = seconds_per_start(start, 2);
     const auto starts_in = [&](double seconds) {
       return std::max(2, static_cast<int>(seconds / first));
     };
-    burst.push_back(teraflop / seconds_per_start(run, starts_in(5e-3)));
-    seconds_per_start(run, starts_in(50e-3));
-    sustained.push_back(teraflop / seconds_per_start(run, starts_in(80e-3)));
+    burst.push_back(teraflop / seconds_per_start(start, starts_in(5e-3)));
+    seconds_per_start(start, starts_in(50e-3));
+    sustained.push_back(teraflop / seconds_per_start(start, starts_in(80e-3)));
   }
 };
 
 void measure(const std::string& folder, const AttentionSizes& s,
              const std::vector<std::string>& kernels, int64_t blocks, int rounds) {
   AttentionProblem problem(folder, s);
-  std::vector<std::unique_ptr<Candidate>> candidates;
-  for (const std::string& kernel : kernels) {
-    candidates.push_back(std::unique_ptr<Candidate>(
-        new Candidate{kernel, AttentionRun(folder, problem, kernel, blocks)}));
-  }
   const double teraflop = (s.causal ? 2e-12 : 4e-12) *
                           static_cast<double>(s.batch * s.heads * s.queries) *
                           static_cast<double>(s.keys * s.size);
+  std::vector<std::unique_ptr<AttentionRun>> runs;
+  std::vector<Candidate> candidates;
+  for (const std::string& kernel : kernels) {
+    runs.push_back(std::make_unique<AttentionRun>(folder, problem, kernel, blocks));
+    candidates.push_back({kernel, [run = runs.back().get()] { run->start(); }, teraflop});
+  }
+  runs.front()->start();
+  AttentionGradientRun gradient(folder, problem, blocks);
+  // Five products, of which the kernels compute seven: three and four.
+  candidates.push_back({"gradient",
+                        [&] {
+                          gradient.start_queries();
+                          gradient.start_keys();
+                        },
+                        2.5 * teraflop});
+  candidates.push_back({"of queries", [&] { gradient.start_queries(); }, 1.5 * teraflop});
+  candidates.push_back({"of keys", [&] { gradient.start_keys(); }, 2 * teraflop});
   for (size_t round = 0; round < static_cast<size_t>(rounds); ++round) {
     for (size_t i = 0; i < candidates.size(); ++i) {
-      candidates[(i + round) % candidates.size()]->measure(teraflop);
+      candidates[(i + round) % candidates.size()].measure();
     }
   }
-  for (const auto& c : candidates) {
-    std::printf("%lld x %lld x %lld x %lld%s  %-9s %5.0f %5.0f\n", static_cast<long long>(s.batch),
+  for (const Candidate& c : candidates) {
+    std::printf("%lld x %lld x %lld x %lld%s  %-10s %5.0f %5.0f\n", static_cast<long long>(s.batch),
                 static_cast<long long>(s.heads), static_cast<long long>(s.queries),
-                static_cast<long long>(s.size), s.causal ? " causal" : "", c->kernel.c_str(),
-                median(c->burst), median(c->sustained));
+                static_cast<long long>(s.size), s.causal ? " causal" : "", c.kernel.c_str(),
+                median(c.burst), median(c.sustained));
   }
   std::fflush(stdout);
 }

@@ -1,15 +1,15 @@
 // Checks attention for sm_90a on a GPU: gpu_attention_check FOLDER-OF-CUBINS
 //
 // Every kernel runs twice on random operands of awkward sizes, with few blocks so that each works
-// through several items. All outputs are compared with attention in double precision, and the two
-// runs bit by bit.
+// through several items. All outputs and gradients are compared with attention in double precision,
+// and the two runs bit by bit.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "gpu/attention_problem.h"
+#include "gpu/attention_gradient.h"
 
 using namespace sgtc::testing;
 
@@ -70,6 +70,13 @@ Errors errors_of(const AttentionProblem& problem, const Outputs& outputs) {
   return {relative(difference, norm), relative(log_difference, log_norm)};
 }
 
+std::string name_of(const AttentionSizes& s) {
+  return "size " + std::to_string(s.size) + ", batch " + std::to_string(s.batch) + ", heads " +
+         std::to_string(s.heads) + "/" + std::to_string(s.key_heads) + ", " +
+         std::to_string(s.queries) + " queries, " + std::to_string(s.keys) + " keys" +
+         (s.causal ? ", causal" : "") + (s.packed ? ", packed" : "");
+}
+
 bool check(const std::string& folder, const std::string& kernel, const AttentionSizes& s) {
   AttentionProblem problem(folder, s);
   const AttentionRun attention(folder, problem, kernel, 5);
@@ -77,13 +84,43 @@ bool check(const std::string& folder, const std::string& kernel, const Attention
   const bool repeats = first == run(problem, attention);
   const Errors errors = errors_of(problem, first);
   const bool passes = repeats && errors.output < kTolerance && errors.log_sum_exp < kLogTolerance;
-  std::printf(
-      "%s %-9s batch %lld, heads %lld/%lld, %lld queries, %lld keys%s%s: %.2e, log %.2e%s\n",
-      passes ? "ok  " : "FAIL", kernel.c_str(), static_cast<long long>(s.batch),
-      static_cast<long long>(s.heads), static_cast<long long>(s.key_heads),
-      static_cast<long long>(s.queries), static_cast<long long>(s.keys), s.causal ? ", causal" : "",
-      s.packed ? ", packed" : "", errors.output, errors.log_sum_exp,
-      repeats ? "" : ", another run differs");
+  std::printf("%s %-8s %s: %.2e, log %.2e%s\n", passes ? "ok  " : "FAIL", kernel.c_str(),
+              name_of(s).c_str(), errors.output, errors.log_sum_exp,
+              repeats ? "" : ", another run differs");
+  std::fflush(stdout);
+  return passes;
+}
+
+double relative_error(const std::vector<double>& x, const std::vector<double>& reference) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    difference += (x[i] - reference[i]) * (x[i] - reference[i]);
+    norm += reference[i] * reference[i];
+  }
+  return std::isnan(difference) ? INFINITY : std::sqrt(difference / norm);
+}
+
+AttentionGradients run(AttentionGradientRun& gradient) {
+  gradient.poison();
+  gradient.start_queries();
+  gradient.start_keys();
+  synchronize_device();
+  return gradient.gradients();
+}
+
+bool check_gradient(const std::string& folder, const AttentionSizes& s) {
+  AttentionProblem problem(folder, s);
+  const AttentionRun attention(folder, problem, s.size == 64 ? "d64" : "d128", 5);
+  attention.start();
+  AttentionGradientRun gradient(folder, problem, 5);
+  const AttentionGradients first = run(gradient), second = run(gradient);
+  const bool repeats = first.q == second.q && first.k == second.k && first.v == second.v;
+  const AttentionGradients expected = reference_gradients(problem);
+  const double q = relative_error(first.q, expected.q), k = relative_error(first.k, expected.k),
+               v = relative_error(first.v, expected.v);
+  const bool passes = repeats && q < kTolerance && k < kTolerance && v < kTolerance;
+  std::printf("%s gradient %s: q %.2e, k %.2e, v %.2e%s\n", passes ? "ok  " : "FAIL",
+              name_of(s).c_str(), q, k, v, repeats ? "" : ", another run differs");
   std::fflush(stdout);
   return passes;
 }
@@ -106,6 +143,9 @@ int main(int count, char** arguments) {
     for (const AttentionSizes& s : sizes) {
       ++checks;
       failures += !check(arguments[1], kernel, s);
+      if (std::string(kernel) == "d64_wide") continue;
+      ++checks;
+      failures += !check_gradient(arguments[1], s);
     }
   }
   std::printf("%d checks, %d failed\n", checks, failures);

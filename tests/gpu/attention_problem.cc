@@ -17,7 +17,7 @@ namespace {
 
 // Scores with a deviation of about 1.3, as those of unit normal vectors.
 constexpr float kScale = 2;
-constexpr uint32_t kSeedQ = 11, kSeedK = 12, kSeedV = 13;
+constexpr uint32_t kSeedQ = 11, kSeedK = 12, kSeedV = 13, kSeedGradient = 14;
 
 double number(uint16_t bits) {
   return static_cast<double>(__builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16));
@@ -45,17 +45,8 @@ void fill(const std::string& folder, DeviceMemory& memory, uint32_t seed) {
 }
 
 AttentionSchedule schedule_of(const AttentionSizes& s, const AttentionForm& form, int64_t blocks) {
-  return schedule_attention(form,
-                            {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.causal, blocks});
-}
-
-hopper::TensorMap map_of(const AttentionProblem& problem, const AttentionOperand& operand,
-                         uint32_t rows) {
-  const AttentionSizes& s = problem.sizes();
-  return encode_tensor_map(problem.address_of(operand),
-                           {{s.size, operand.sequence, operand.heads, s.batch},
-                            {operand.row_stride, operand.head_stride, operand.batch_stride},
-                            {64, rows}});
+  return kernels::schedule_queries(
+      form.consumers, {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.causal, blocks});
 }
 
 }  // namespace
@@ -74,6 +65,14 @@ double AttentionOperand::value(int64_t batch, int64_t head, int64_t row, int64_t
   return number(random_element(seed, static_cast<uint64_t>(index), kScale));
 }
 
+std::vector<double> AttentionOperand::values(int64_t batch, int64_t head, int64_t size) const {
+  std::vector<double> values;
+  for (int64_t row = 0; row < sequence; ++row) {
+    for (int64_t i = 0; i < size; ++i) values.push_back(value(batch, head, row, i));
+  }
+  return values;
+}
+
 AttentionProblem::AttentionProblem(const std::string& folder, const AttentionSizes& s)
     : sizes_(s),
       q_(s.packed ? packed(s, s.heads, 0) : separate(s.heads, s.queries, s.size, kSeedQ)),
@@ -81,21 +80,40 @@ AttentionProblem::AttentionProblem(const std::string& folder, const AttentionSiz
                   : separate(s.key_heads, s.keys, s.size, kSeedK)),
       v_(s.packed ? packed(s, s.key_heads, s.heads + s.key_heads)
                   : separate(s.key_heads, s.keys, s.size, kSeedV)),
+      gradient_(separate(s.heads, s.queries, s.size, kSeedGradient)),
       q_memory_(bytes_of(s, q_)),
       k_memory_(s.packed ? 4 : bytes_of(s, k_)),
       v_memory_(s.packed ? 4 : bytes_of(s, v_)),
+      gradient_memory_(bytes_of(s, gradient_)),
       output_(static_cast<size_t>(s.batch * s.heads * s.queries * s.size) * 2),
       log_sum_exp_(static_cast<size_t>(s.batch * s.heads * s.queries) * 4) {
   fill(folder, q_memory_, kSeedQ);
   fill(folder, k_memory_, kSeedK);
   fill(folder, v_memory_, kSeedV);
+  fill(folder, gradient_memory_, kSeedGradient);
 }
 
 DeviceAddress AttentionProblem::address_of(const AttentionOperand& operand) const {
-  const DeviceMemory& memory = sizes_.packed || &operand == &q_ ? q_memory_
-                               : &operand == &k_                ? k_memory_
-                                                                : v_memory_;
+  const DeviceMemory& memory = &operand == &gradient_             ? gradient_memory_
+                               : sizes_.packed || &operand == &q_ ? q_memory_
+                               : &operand == &k_                  ? k_memory_
+                                                                  : v_memory_;
   return memory.address() + static_cast<uint64_t>(operand.offset) * 2;
+}
+
+hopper::TensorMap AttentionProblem::map_of(const AttentionOperand& operand, uint32_t rows) const {
+  return encode_tensor_map(address_of(operand),
+                           {{sizes_.size, operand.sequence, operand.heads, sizes_.batch},
+                            {operand.row_stride, operand.head_stride, operand.batch_stride},
+                            {64, rows}});
+}
+
+hopper::TensorMap AttentionProblem::map_of_output() const {
+  const int64_t head = sizes_.queries * sizes_.size;
+  return encode_tensor_map(output_.address(),
+                           {{sizes_.size, sizes_.queries, sizes_.heads, sizes_.batch},
+                            {sizes_.size, head, head * sizes_.heads},
+                            {64, kernels::kAttentionRows}});
 }
 
 void AttentionProblem::poison() {
@@ -139,15 +157,20 @@ AttentionRun::AttentionRun(const std::string& folder, AttentionProblem& problem,
   const AttentionForm form = attention_variant(kernel).form;
   const AttentionSizes& s = problem.sizes();
   const AttentionSchedule schedule = schedule_of(s, form, blocks);
-  const hopper::TensorMap maps[] = {map_of(problem, problem.q(), kernels::kAttentionQueries),
-                                    map_of(problem, problem.k(), form.keys),
-                                    map_of(problem, problem.v(), form.keys)};
+  const hopper::TensorMap maps[] = {problem.map_of(problem.q(), kernels::kAttentionRows),
+                                    problem.map_of(problem.k(), form.keys),
+                                    problem.map_of(problem.v(), form.keys)};
   maps_.write(maps, sizeof(maps));
   items_.write(schedule.items.data(), items_.bytes());
   launch_ = {static_cast<uint32_t>(blocks), attention_threads(form), attention_shared_bytes(form),
              1};
-  parameters_.shape = {s.heads,  s.queries,       s.keys,
-                       s.causal, schedule.rounds, 1 / std::sqrt(static_cast<double>(s.size))};
+  parameters_.shape = {s.heads,
+                       s.key_heads,
+                       s.queries,
+                       s.keys,
+                       s.causal,
+                       schedule.rounds,
+                       1 / std::sqrt(static_cast<double>(s.size))};
   const auto map_at = [&](uint64_t i) {
     return reinterpret_cast<const void*>(maps_.address() + i * sizeof(hopper::TensorMap));
   };

@@ -34,6 +34,8 @@ struct AttentionOperand {
   uint32_t seed;
 
   double value(int64_t batch, int64_t head, int64_t row, int64_t element) const;
+  /// All of one head, [sequence, size].
+  std::vector<double> values(int64_t batch, int64_t head, int64_t size) const;
 };
 
 class AttentionProblem {
@@ -45,7 +47,10 @@ class AttentionProblem {
   const AttentionOperand& q() const { return q_; }
   const AttentionOperand& k() const { return k_; }
   const AttentionOperand& v() const { return v_; }
-  DeviceAddress address_of(const AttentionOperand& operand) const;
+  /// The gradient of the output, always [batch, heads, queries, size].
+  const AttentionOperand& gradient() const { return gradient_; }
+  hopper::TensorMap map_of(const AttentionOperand& operand, uint32_t rows) const;
+  hopper::TensorMap map_of_output() const;
   DeviceMemory& output() { return output_; }
   DeviceMemory& log_sum_exp() { return log_sum_exp_; }
 
@@ -54,9 +59,11 @@ class AttentionProblem {
   double reference(int64_t batch, int64_t head, int64_t query, std::vector<double>& output) const;
 
  private:
+  DeviceAddress address_of(const AttentionOperand& operand) const;
+
   AttentionSizes sizes_;
-  AttentionOperand q_, k_, v_;
-  DeviceMemory q_memory_, k_memory_, v_memory_, output_, log_sum_exp_;
+  AttentionOperand q_, k_, v_, gradient_;
+  DeviceMemory q_memory_, k_memory_, v_memory_, gradient_memory_, output_, log_sum_exp_;
 };
 
 /// A kernel with its maps and table of work, ready to start.

@@ -11,10 +11,8 @@
 // Blocks are resident and work off lists (schedule.h), long items first. In a causal attention the
 // consumers' rows of an item need different numbers of tiles; they take turns at the longest.
 // Tiles are walked from the last key to the first, so that only the first one needs a mask.
-#include "attention/sm_90a/launch.h"
+#include "attention/sm_90a/block.h"
 #include "attention/sm_90a/softmax.h"
-#include "hopper/ring.h"
-#include "hopper/staging.h"
 
 namespace sgtc::kernels {
 namespace {
@@ -95,16 +93,6 @@ class Forward {
     synchronize(0, attention_threads(Form));
   }
 
-  SGTC_METHOD AttentionItem item(uint32_t round) const {
-    uint32_t words[4];
-    load_constant(tensors_.items + round * block_count() + block_index(), words);
-    return __builtin_bit_cast(AttentionItem, words);
-  }
-  // The first query of a consumer in a round; consumers change places in each.
-  SGTC_DEVICE uint32_t first_query(const AttentionItem& work, uint32_t consumer, uint32_t round) {
-    const uint32_t place = (consumer + round) % Form.consumers;
-    return (work.group * Form.consumers + place) * kAttentionQueries;
-  }
   // Tiles of keys that queries up to `last` need.
   SGTC_METHOD uint32_t tiles_until(uint32_t last) const {
     const uint32_t keys = static_cast<uint32_t>(shape_.keys);
@@ -113,7 +101,7 @@ class Forward {
     return shape_.causal != 0 && needed < tiles ? needed : tiles;
   }
   SGTC_METHOD uint32_t tiles_of(const AttentionItem& work) const {
-    return tiles_until((work.group + 1) * Form.consumers * kAttentionQueries - 1);
+    return tiles_until((work.group + 1) * Form.consumers * kAttentionRows - 1);
   }
 
   // The producer.
@@ -122,14 +110,15 @@ class Forward {
     Ring ring;
     QueryRing queries;
     for (uint32_t round = 0; round < rounds_; ++round) {
-      const AttentionItem work = item(round);
+      const AttentionItem work = attention_item(tensors_.items, round);
       if (work.is_work == 0) break;
       for (uint32_t consumer = 0; consumer < Form.consumers; ++consumer) {
         const uint32_t tile = queries.stage * Form.consumers + consumer;
         wait_for(query_empty(tile), queries.parity ^ 1);
         arrive_and_expect(query_full(tile), kQueryBytes);
-        copy_tile(queries_at(tile), kBoxBytes, tensors_.q, first_query(work, consumer, round),
-                  work.head, work.batch, query_full(tile));
+        copy_rows<Form.size>(queries_at(tile), kBoxBytes, tensors_.q,
+                             first_row_of_consumer<Form.consumers>(work, consumer, round),
+                             work.head, work.batch, query_full(tile));
       }
       queries.advance();
       for (uint32_t tile = tiles_of(work); tile-- > 0;) {
@@ -146,16 +135,7 @@ class Forward {
                         const void* tensor, uint32_t tile, const AttentionItem& work) const {
     wait_for(empty, parity ^ 1);
     arrive_and_expect(full, kTileBytes);
-    copy_tile(to, kTileBox, tensor, tile * Form.keys, work.key_head, work.batch, full);
-  }
-
-  SGTC_DEVICE void copy_tile(uint32_t to, uint32_t box_bytes, const void* tensor, uint32_t row,
-                             uint32_t head, uint32_t batch, uint32_t barrier) {
-#pragma clang loop unroll(full)
-    for (uint32_t box = 0; box < kHeadBoxes; ++box) {
-      copy_box(to + box * box_bytes, static_cast<const TensorMap*>(tensor), 64 * box, row, head,
-               batch, barrier);
-    }
+    copy_rows<Form.size>(to, kTileBox, tensor, tile * Form.keys, work.key_head, work.batch, full);
   }
 
   // The consumers.
@@ -165,10 +145,10 @@ class Forward {
     uint32_t position = 0;  // tiles that the producer has filled for the rounds before
     QueryRing queries;
     for (uint32_t round = 0; round < rounds_; ++round) {
-      const AttentionItem work = item(round);
+      const AttentionItem work = attention_item(tensors_.items, round);
       if (work.is_work == 0) break;
-      const uint32_t query = first_query(work, Consumer, round);
-      const uint32_t tiles = tiles_until(query + kAttentionQueries - 1);
+      const uint32_t query = first_row_of_consumer<Form.consumers>(work, Consumer, round);
+      const uint32_t tiles = tiles_until(query + kAttentionRows - 1);
       const uint32_t all = tiles_of(work);
       skip_tiles(position, all - tiles);
       const uint32_t query_tile = queries.stage * Form.consumers + Consumer;
@@ -181,8 +161,6 @@ class Forward {
       queries.advance();
     }
   }
-
-  SGTC_DEVICE bool is_leader() { return thread_index() % kWarpgroupThreads == 0; }
 
   // One thread waits for tiles that the other consumers need, since it alone releases them. Were
   // others to wait as well, they could miss a whole round of the ring's parity.
@@ -242,48 +220,30 @@ class Forward {
     release(values_empty(values.stage));
   }
 
-  SGTC_DEVICE void release(uint32_t barrier) {
-    if (is_leader()) arrive_at(barrier);
-  }
-
   SGTC_METHOD void start_scores(Scores& scores, uint32_t query_tile, uint32_t stage) const {
-    const uint64_t q = operand_descriptor<false>(queries_at(query_tile));
-    const uint64_t k = operand_descriptor<false>(keys_at(0)) + stage * (kTileBytes / 16);
-#pragma clang loop unroll(full)
-    for (uint32_t step = 0; step < Form.size / kProductDepth; ++step) {
-      const uint32_t box = step / 4;
-      const uint64_t at = step % 4 * kDepthStep<false>;
-      multiply<false>(scores, q + box * (kBoxBytes / 16) + at, k + box * (kTileBox / 16) + at,
-                      step > 0);
-    }
+    multiply_heads<Form.size, Form.keys>(
+        scores, operand_descriptor<false>(queries_at(query_tile)),
+        operand_descriptor<false>(keys_at(0)) + stage * (kTileBytes / 16));
     commit_products();
   }
 
   SGTC_METHOD void start_output(Output& output, const Weights& weights, uint32_t stage,
                                 bool accumulate) const {
-    const uint64_t v = operand_descriptor<true, kTileBox>(values_at(0)) + stage * (kTileBytes / 16);
-#pragma clang loop unroll(full)
-    for (uint32_t step = 0; step < Form.keys / kProductDepth; ++step) {
-      multiply<true>(output, weights + 4 * step, v + step * kDepthStep<true>,
-                     step > 0 || accumulate);
-    }
+    multiply_weights<Form.keys>(
+        output, weights,
+        operand_descriptor<true, kTileBox>(values_at(0)) + stage * (kTileBytes / 16), accumulate);
     commit_products();
   }
 
   SGTC_METHOD void mask(Scores& scores, uint32_t query, uint32_t tile) const {
     const uint32_t last_key = static_cast<uint32_t>(shape_.keys) - 1;
-    const uint32_t row = query + first_row();
+    const uint32_t row = query + first_row_of_thread();
     uint32_t limit[2] = {last_key, last_key};
     if (shape_.causal != 0) {
       limit[0] = row < last_key ? row : last_key;
       limit[1] = row + 8 < last_key ? row + 8 : last_key;
     }
     mask_scores(scores, tile * Form.keys + thread_index() % 4 * 2, limit);
-  }
-
-  // The thread's first row among those of its warpgroup; its second is 8 further.
-  SGTC_DEVICE uint32_t first_row() {
-    return thread_index() % kWarpgroupThreads / kWarpThreads * 16 + thread_index() % 32 / 4;
   }
 
   template <uint32_t Consumer>
@@ -295,7 +255,7 @@ class Forward {
     for (int row = 0; row < 2; ++row) {
       rows.sum[row] += of_lane_xor(rows.sum[row], 1);
       rows.sum[row] += of_lane_xor(rows.sum[row], 2);
-      const uint32_t at = query + first_row() + 8 * row;
+      const uint32_t at = query + first_row_of_thread() + 8 * row;
       if (thread_index() % 4 == 0 && at < queries) {
         tensors_.log_sum_exp[static_cast<uint64_t>(head) * queries + at] =
             rows.maximum[row] * static_cast<float>(shape_.scale) +
@@ -303,15 +263,8 @@ class Forward {
       }
     }
     scale_rows(output, 1 / rows.sum[0], 1 / rows.sum[1]);
-    const uint32_t warp = thread_index() / kWarpThreads % 4;
-    const uint32_t buffer = staging() + (4 * Consumer + warp) * kStagingBytes;
-#pragma clang loop unroll(full)
-    for (uint32_t part = 0; part < 2 * kHeadBoxes; ++part) {
-      const uint32_t half = part % 2;
-      stage_sums(buffer, output + 32 * (part / 2) + 2 * half);
-      visit_staged(args_, head, query + 16 * warp + 8 * half, 64 * (part / 2), buffer,
-                   [&](uint32_t row, uint32_t) SGTC_LAMBDA { return row < queries ? 8 : 0; });
-    }
+    store_rows(sgtc_tile_store, args_, head, query, queries,
+               staging() + 4 * Consumer * kStagingBytes, output);
   }
 
   const AttentionSm90aShape& shape_;

@@ -1,4 +1,5 @@
-// What attention for sm_90a needs from whoever launches it. Read by the kernels and by the host.
+// What attention for sm_90a and its gradient need from whoever launches them. Read by the kernels
+// and by the host.
 //
 // output[batch, head, query, :] = softmax over keys of (scale q k) v, in bfloat16 with sums in
 // single precision; heads share the keys of heads / key_heads others. In a causal attention, key j
@@ -44,7 +45,7 @@ struct alignas(16) AttentionItem {
 
 /// The shape of a launch, constants in a compiled model.
 struct AttentionSm90aShape {
-  int64_t heads, queries, keys;
+  int64_t heads, key_heads, queries, keys;
   int64_t causal;
   int64_t rounds;  // items per block
   double scale;    // positive
@@ -58,7 +59,7 @@ struct AttentionSm90aTensors {
   float* log_sum_exp;          // [batch, heads, queries], natural, of the scaled scores
 };
 
-inline constexpr uint32_t kAttentionQueries = 64;  // of one consumer
+inline constexpr uint32_t kAttentionRows = 64;  // queries or keys of one consumer
 inline constexpr uint32_t kAttentionQueryBuffers = 2;
 
 constexpr uint32_t attention_threads(const AttentionForm& form) {
@@ -68,8 +69,56 @@ constexpr uint32_t attention_threads(const AttentionForm& form) {
 /// Tiles of keys and values, queries, the staging of the consumers' warps, barriers.
 constexpr uint32_t attention_shared_bytes(const AttentionForm& form) {
   const uint32_t queries = kAttentionQueryBuffers * form.consumers;
-  return 2 * form.stages * form.keys * form.size * 2 + queries * kAttentionQueries * form.size * 2 +
+  return 2 * form.stages * form.keys * form.size * 2 + queries * kAttentionRows * form.size * 2 +
          4 * form.consumers * hopper::kStagingBytes + 8 * (4 * form.stages + 2 * queries);
+}
+
+// The gradient has two kernels, in this order: for the queries, and for keys and values,
+//   void sgtc_attention_sm_90a_{query,key}_gradient_FORM(
+//       const AttentionSm90aShape* shape, void* const* args,
+//       const AttentionGradientSm90aTensors* tensors)
+// with FORM d64 or d128. The first stores the gradient of q; the second stores that of k, and that
+// of v through sgtc_tile_store_second; their batch is batch * key_heads + key head. Gradients of
+// keys are summed over the heads that share them. All boxes are {64, 64}; launches have
+// attention_threads() threads as those of kAttention64.
+
+struct AttentionGradientForm {
+  uint32_t size;
+  uint32_t stages;   // pairs of tiles of 64 rows in shared memory
+  uint32_t buffers;  // of a consumer's own tiles
+  uint32_t producer_registers, consumer_registers;
+};
+
+inline constexpr AttentionGradientForm kQueryGradient64 = {64, 5, 2, 24, 240};
+inline constexpr AttentionGradientForm kQueryGradient128 = {128, 3, 1, 24, 240};
+inline constexpr AttentionGradientForm kKeyGradient64 = {64, 5, 2, 40, 232};
+inline constexpr AttentionGradientForm kKeyGradient128 = {128, 3, 1, 24, 240};
+inline constexpr uint32_t kGradientConsumers = 2;
+
+struct AttentionGradientSm90aTensors {
+  const void* q;  // tensor maps in global memory, also of the output and of its gradient
+  const void* k;
+  const void* v;
+  const void* output;
+  const void* gradient;
+  const AttentionItem* items;  // [rounds, blocks]; those of the second kernel are groups of keys
+  const float* log_sum_exp;    // as the forward pass leaves it
+  /// [batch * heads, queries rounded up to 64, 2]: log2(e) times log_sum_exp (infinite beyond the
+  /// queries), and the sum of output times its gradient. Written by the first kernel for the
+  /// second.
+  float* statistics;
+};
+
+inline constexpr uint32_t kStatisticsBytes = kAttentionRows * 2 * sizeof(float);  // of a tile
+
+/// `own`: tiles of a consumer, 3 (q, output, its gradient) or 2 (k, v).
+constexpr uint32_t attention_gradient_shared_bytes(const AttentionGradientForm& form,
+                                                   uint32_t own) {
+  const uint32_t tile = kAttentionRows * form.size * 2;
+  return form.stages * (2 * tile + kStatisticsBytes) +
+         form.buffers * kGradientConsumers * own * tile +
+         4 * kGradientConsumers * hopper::kStagingBytes +
+         16 * (form.stages + form.buffers * kGradientConsumers);
 }
 
 }  // namespace sgtc::kernels

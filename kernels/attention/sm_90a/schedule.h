@@ -20,9 +20,12 @@ struct AttentionSchedule {
   std::vector<AttentionItem> items;  // [rounds, blocks], each list ends where is_work is 0
 };
 
-/// Each group of queries of each head once. Heads come in groups whose keys and values stay in the
-/// L2 cache, within them long items first, each to the block with the least work. Heads must be
-/// fewer than 65536.
-AttentionSchedule schedule_attention(const AttentionForm& form, const AttentionWork& work);
+/// Each group of 64 * consumers queries of each head once. Heads come in groups whose keys and
+/// values stay in the L2 cache, within them long items first, each to the block with the least
+/// work. Heads must be fewer than 65536.
+AttentionSchedule schedule_queries(int64_t consumers, const AttentionWork& work);
+
+/// The same for groups of keys of the key heads, for the second kernel of the gradient.
+AttentionSchedule schedule_keys(int64_t consumers, const AttentionWork& work);
 
 }  // namespace sgtc::kernels

@@ -51,7 +51,7 @@ class Epilogue {
       const uint32_t row = row_ + 64 * (block / kColumnBlocks) + 16 * warp + 8 * half;
       const uint32_t column = column_ + 64 * (block % kColumnBlocks);
       hopper::stage_sums(buffer, sums + 32 * block + 2 * half);
-      hopper::visit_staged(args_, batch_, row, column, buffer,
+      hopper::visit_staged(hopper::sgtc_tile_store, args_, batch_, row, column, buffer,
                            [&](uint32_t at_row, uint32_t at_column)
                                SGTC_LAMBDA { return Whole ? 8 : lanes_at(at_row, at_column); });
     }

@@ -20,3 +20,11 @@ SGTC_TILE_VISITOR {
   extern "C" __attribute__((nvptx_kernel)) void name(AttentionTestLaunch launch) {       \
     sgtc_attention_sm_90a_##name(&launch.shape, &launch.result, &launch.tensors);        \
   }
+
+/// The same of its gradient.
+#define SGTC_ATTENTION_GRADIENT_TEST_KERNEL(name)                                          \
+  extern "C" void sgtc_attention_sm_90a_##name(const AttentionSm90aShape*, void* const*,   \
+                                               const AttentionGradientSm90aTensors*);      \
+  extern "C" __attribute__((nvptx_kernel)) void name(AttentionGradientTestLaunch launch) { \
+    sgtc_attention_sm_90a_##name(&launch.shape, &launch.result, &launch.tensors);          \
+  }

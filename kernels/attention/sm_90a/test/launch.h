@@ -15,4 +15,14 @@ struct AttentionTestLaunch {
   int64_t batch_rows;
 };
 
+/// `result` is the gradient of q, or that of k with that of v in `second`.
+struct AttentionGradientTestLaunch {
+  AttentionSm90aShape shape;
+  AttentionGradientSm90aTensors tensors;
+  void* result;
+  void* second;
+  int64_t stride;
+  int64_t batch_rows;
+};
+
 }  // namespace sgtc::kernels
