@@ -13,6 +13,10 @@ pack() {
   local root
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench}
+  if [ ! -e "$root/build/gpu/plain.cubin" ]; then
+    echo "$root/build/gpu has no cubins: ptxas (CUDA toolkit) was not found when the build was configured" >&2
+    exit 1
+  fi
   mkdir -p "$1"
   cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_{matmul,attention}_{check,bench} \
     "$root/scripts/gpu.sh" "$root/tests/gpu/attention_peers.py" "$1"
