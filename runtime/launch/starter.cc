@@ -23,7 +23,8 @@
 namespace sgtc::runtime {
 namespace {
 
-constexpr int64_t kGrace = 2500;  // milliseconds, for the others after a failure
+constexpr int64_t kGrace = 2500;    // milliseconds, for the others after a failure
+constexpr int64_t kStopped = 6000;  // milliseconds; ranks that have met notice it before
 constexpr int kTick = 100;
 constexpr size_t kSecretBytes = 32;
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
@@ -38,6 +39,7 @@ struct Rank {
   int64_t number = 0;
   pid_t pid = -1;
   bool running = true;
+  int64_t stopped_at = 0;  // by a signal, until it continues
   std::vector<Stream> streams;
 };
 
@@ -75,6 +77,7 @@ class Starter {
       wait();
       forward_output();
       reap();
+      end_stopped();
       end_after_failure();
     }
     return exit_code();
@@ -234,12 +237,27 @@ class Starter {
 
   void reap() {
     int status = 0;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
       for (Rank& rank : ranks_) {
         if (rank.pid != pid) continue;
+        rank.stopped_at = WIFSTOPPED(status) ? monotonic_milliseconds() : 0;
+        if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
         rank.running = false;
         note_end(rank, status);
       }
+    }
+  }
+
+  // A rank that was stopped before the ranks have met is missed by nobody else.
+  void end_stopped() {
+    for (const Rank& rank : ranks_) {
+      if (!rank.running || rank.stopped_at == 0 || failed_at_ != 0) continue;
+      if (monotonic_milliseconds() < rank.stopped_at + kStopped) continue;
+      std::fprintf(stderr, "error: rank %ld (process %d): is stopped and does not go on\n",
+                   static_cast<long>(rank.number), rank.pid);
+      failed_at_ = monotonic_milliseconds();
+      lost_ = true;
+      kill(rank.pid, SIGKILL);
     }
   }
 

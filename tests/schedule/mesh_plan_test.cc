@@ -33,12 +33,6 @@ int64_t index_of(const plan::Position& position, const std::string& task, int64_
   return -1;
 }
 
-const plan::Task* task_of(const plan::Position& position, const std::string& name) {
-  for (const plan::Task& task : position.tasks) {
-    if (task.name == name) return &task;
-  }
-  return nullptr;
-}
 
 }  // namespace
 

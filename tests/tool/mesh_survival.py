@@ -111,4 +111,5 @@ def main():
         print(f"ok   {disturbed} of {rounds} rounds; the weights are those of an undisturbed run")
 
 
-main()
+if __name__ == "__main__":
+    main()
