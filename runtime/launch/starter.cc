@@ -40,6 +40,7 @@ struct Rank {
   pid_t pid = -1;
   bool running = true;
   int64_t stopped_at = 0;  // by a signal, until it continues
+  bool given_up = false;   // because it was stopped for too long
   std::vector<Stream> streams;
 };
 
@@ -250,18 +251,20 @@ class Starter {
 
   // A rank that was stopped before the ranks have met is missed by nobody else.
   void end_stopped() {
-    for (const Rank& rank : ranks_) {
+    for (Rank& rank : ranks_) {
       if (!rank.running || rank.stopped_at == 0 || failed_at_ != 0) continue;
       if (monotonic_milliseconds() < rank.stopped_at + kStopped) continue;
       std::fprintf(stderr, "error: rank %ld (process %d): is stopped and does not go on\n",
                    static_cast<long>(rank.number), rank.pid);
       failed_at_ = monotonic_milliseconds();
       lost_ = true;
+      rank.given_up = true;
       kill(rank.pid, SIGKILL);
     }
   }
 
   void note_end(const Rank& rank, int status) {
+    if (rank.given_up) return;
     if (WIFSIGNALED(status) && !killed_) {
       std::fprintf(stderr, "error: rank %ld (process %d): was ended by signal %d, %s\n",
                    static_cast<long>(rank.number), rank.pid, WTERMSIG(status),
