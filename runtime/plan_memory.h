@@ -10,6 +10,11 @@
 
 namespace sgtc::runtime {
 
+struct MemoryRange {
+  unsigned char* data = nullptr;
+  int64_t bytes = 0;
+};
+
 class PlanMemory {
  public:
   /// Dies if a buffer does not lie inside the arena. `position` and `arena` must outlive this.

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "schedule_entries.h"
+
 namespace sgtc::runtime {
 namespace {
 
@@ -14,7 +16,6 @@ struct KernelCode {
 };
 
 using KernelCodes = std::unordered_map<std::string_view, KernelCode>;
-using Tasks = std::unordered_map<std::string_view, const plan::Task*>;
 
 // The kernels of the plan with the code that the program holds for them.
 KernelCodes resolve_kernels(const plan::Plan& plan, const Program& program) {
@@ -25,49 +26,6 @@ KernelCodes resolve_kernels(const plan::Plan& plan, const Program& program) {
     if (found != codes.end()) found->second.function = program.kernels[i].function;
   }
   return codes;
-}
-
-Tasks tasks_of(const plan::Position& position) {
-  Tasks tasks;
-  for (const plan::Task& task : position.tasks) tasks[task.name] = &task;
-  return tasks;
-}
-
-int64_t instance_of(const plan::Buffer& buffer, const plan::Entry& entry) {
-  if (buffer.scope == "micro_batch") return entry.micro_batch;
-  if (buffer.scope == "slot") return entry.slot;
-  if (buffer.scope == "ring") return entry.ring;
-  return 0;
-}
-
-// Indices of the entries in an order in which each comes after the earlier entries of its stream
-// and after those that it waits for. The list's own order is kept where it can be.
-std::vector<size_t> execution_order(const std::vector<plan::Entry>& entries) {
-  const size_t count = entries.size();
-  std::map<int64_t, std::vector<size_t>> streams;
-  for (size_t i = 0; i < count; ++i) streams[entries[i].stream].push_back(i);
-  std::map<int64_t, size_t> next;
-  std::vector<bool> done(count, false);
-  std::vector<size_t> order;
-  const auto ready = [&](size_t index) {
-    return std::all_of(entries[index].waits.begin(), entries[index].waits.end(), [&](int64_t wait) {
-      if (wait < 0 || wait >= static_cast<int64_t>(count))
-        die_of_bad_plan("a wait is for no entry");
-      return done[static_cast<size_t>(wait)];
-    });
-  };
-  while (order.size() < count) {
-    size_t best = count;
-    for (const auto& [stream, list] : streams) {
-      const size_t position = next[stream];
-      if (position < list.size() && ready(list[position])) best = std::min(best, list[position]);
-    }
-    if (best == count) die_of_bad_plan("entries of a schedule wait for each other");
-    done[best] = true;
-    ++next[entries[best].stream];
-    order.push_back(best);
-  }
-  return order;
 }
 
 CommunicationKind kind_of(const plan::Task& task) {
@@ -88,23 +46,19 @@ class Preparation {
  public:
   Preparation(const plan::Plan& plan, const Coordinates& coordinates, const Program& program,
               const PlanMemory& memory, const RankCommunicators* communicators)
-      : coordinates_(coordinates),
-        first_micro_batch_(coordinates.dp * plan.micro_batches),
-        codes_(resolve_kernels(plan, program)),
-        tasks_(tasks_of(plan.positions[static_cast<size_t>(coordinates.pp)])),
-        memory_(memory),
+      : codes_(resolve_kernels(plan, program)),
+        resolver_(plan, coordinates, memory),
         communicators_(communicators) {}
 
   PreparedSchedule run(const std::vector<plan::Entry>& entries) {
     places_.resize(entries.size());
     for (const size_t index : execution_order(entries)) {
       const plan::Entry& entry = entries[index];
-      const auto task = tasks_.find(entry.task);
-      if (task == tasks_.end()) die_of_bad_plan("there is no task " + entry.task);
-      if (task->second->kind == "compute") {
-        add_computation(entry, *task->second, index);
+      const plan::Task& task = resolver_.task(entry);
+      if (task.kind == "compute") {
+        add_computation(entry, task, index);
       } else {
-        add_communication(entry, *task->second, index);
+        add_communication(entry, task, index);
       }
       last_of_stream_[entry.stream] = index;
     }
@@ -151,10 +105,9 @@ class Preparation {
       die_of_bad_plan("there is no kernel " + call.kernel);
     }
     schedule_.calls.push_back({code->second.function, schedule_.arguments.size(),
-                               code->second.kernel->blocks,
-                               first_micro_batch_ + entry.micro_batch});
+                               code->second.kernel->blocks, resolver_.global_micro_batch(entry)});
     for (const plan::Argument& argument : call.arguments) {
-      schedule_.arguments.push_back(resolve(argument, entry).data);
+      schedule_.arguments.push_back(resolver_.range(argument, entry).data);
     }
   }
 
@@ -187,20 +140,12 @@ class Preparation {
   }
 
   Part resolve(const plan::Argument& argument, const plan::Entry& entry) const {
-    const plan::Buffer& buffer = memory_.buffer(argument.buffer);
-    const int64_t offset = argument.offset.at(coordinates_.dp, coordinates_.tp);
-    if (offset < 0 || argument.bytes < 0 || offset + argument.bytes > buffer.bytes) {
-      die_of_bad_plan("an argument lies outside buffer " + buffer.name);
-    }
-    return {memory_.address(buffer, instance_of(buffer, entry)) + offset,
-            argument.bytes > 0 ? argument.bytes : buffer.bytes - offset};
+    const MemoryRange range = resolver_.range(argument, entry);
+    return {range.data, range.bytes};
   }
 
-  const Coordinates coordinates_;
-  const int64_t first_micro_batch_;
   const KernelCodes codes_;
-  const Tasks tasks_;
-  const PlanMemory& memory_;
+  const EntryResolver resolver_;
   const RankCommunicators* communicators_;
   PreparedSchedule schedule_;
   std::vector<Place> places_;                 // by index of the entry
