@@ -36,11 +36,10 @@ std::string gibibytes(int64_t bytes) {
 
 }  // namespace
 
-Arena::Arena(int64_t bytes) : bytes_(bytes), mapped_bytes_(bytes + kHugePage) {
-  if (bytes > available_memory()) {
+Arena::Arena(int64_t bytes, int64_t used) : bytes_(bytes), mapped_bytes_(bytes + kHugePage) {
+  if (used > available_memory()) {
     die("memory",
-        "the program needs " + gibibytes(bytes) + ", available are " +
-            gibibytes(available_memory()),
+        "the program needs " + gibibytes(used) + ", available are " + gibibytes(available_memory()),
         "compile it with a smaller batch or more micro-batches");
   }
   void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes_), PROT_READ | PROT_WRITE,

@@ -7,8 +7,10 @@ namespace sgtc::runtime {
 
 class Arena {
  public:
-  /// Reserves zeroed memory, aligned for huge pages. Dies if the machine cannot give it.
-  explicit Arena(int64_t bytes);
+  /// Reserves zeroed memory, aligned for huge pages, of which `used` bytes will be touched. Dies if
+  /// the machine cannot give them.
+  Arena(int64_t bytes, int64_t used);
+  explicit Arena(int64_t bytes) : Arena(bytes, bytes) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();

@@ -23,14 +23,13 @@ const plan::Result* find_output(const plan::Plan& plan, const std::string& name)
 
 // What a result's buffer holds of a micro-batch. Only those of that scope differ between them: a
 // result may be a constant.
-const unsigned char* result_of(const PlanMemory& memory, const std::string& name,
-                               int64_t micro_batch) {
-  const plan::Buffer& buffer = memory.buffer(name);
-  return memory.address(buffer, buffer.scope == "micro_batch" ? micro_batch : 0);
+const unsigned char* result_of(Session& session, const std::string& name, int64_t micro_batch) {
+  const plan::Buffer& buffer = session.memory().buffer(name);
+  return session.fetch(buffer, buffer.scope == "micro_batch" ? micro_batch : 0);
 }
 
-double read_scalar(const PlanMemory& memory, const std::string& name, int64_t micro_batch) {
-  return read_element(memory.buffer(name).dtype, result_of(memory, name, micro_batch));
+double read_scalar(Session& session, const std::string& name, int64_t micro_batch) {
+  return read_element(session.memory().buffer(name).dtype, result_of(session, name, micro_batch));
 }
 
 // The sums of one loss term, or its share of them from one micro-batch.
@@ -39,11 +38,11 @@ struct TermSums {
   double denominator = 0;
 };
 
-TermSums read_term(const PlanMemory& memory, const plan::LossTerm& term, int64_t micro_batch) {
+TermSums read_term(Session& session, const plan::LossTerm& term, int64_t micro_batch) {
   TermSums sums;
-  sums.numerator = read_scalar(memory, term.numerator, micro_batch);
+  sums.numerator = read_scalar(session, term.numerator, micro_batch);
   if (!term.denominator.empty()) {
-    sums.denominator = read_scalar(memory, term.denominator, micro_batch);
+    sums.denominator = read_scalar(session, term.denominator, micro_batch);
   } else {
     sums.denominator = term.denominator_constant == 0 ? 1 : term.denominator_constant;
   }
@@ -123,6 +122,7 @@ int64_t Evaluator::own(int64_t first) const {
 
 void Evaluator::run_pass(int64_t first, const StepControl& control) {
   const plan::Plan& plan = session_.plan();
+  session_.device().await_inputs();
   feeder_.load_constants();
   const int64_t rows = plan.micro_batch_rows;
   for (int64_t i = 0; data_.samples() > 0 && i < rows * plan.micro_batches; ++i) {
@@ -137,7 +137,7 @@ std::string Evaluator::terms_of_pass(int64_t first, int64_t end) const {
   for (int64_t m = 0; m < plan.micro_batches && own(first) + m < end; ++m) {
     for (const plan::LossTerm& term : plan.loss_terms) {
       if (term.position != session_.coordinates().pp) continue;
-      terms.push_back(read_term(session_.memory(), term, m));
+      terms.push_back(read_term(session_, term, m));
     }
   }
   return message_of(terms);
@@ -171,7 +171,7 @@ void Evaluator::write_pass(int64_t first, const plan::Result& result, JointFile&
     const int64_t row = (own(first) + m) * rows;
     const int64_t left = std::min(rows, data_.samples() - row);
     if (left <= 0) break;
-    const unsigned char* data = result_of(session_.memory(), result.buffer, m);
+    const unsigned char* data = result_of(session_, result.buffer, m);
     file.write(data, left * row_bytes, row * row_bytes);
   }
 }

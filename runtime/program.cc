@@ -21,6 +21,7 @@
 #include "options.h"
 #include "plan_loader.h"
 #include "session.h"
+#include "thread_pool.h"
 #include "trace.h"
 #include "training.h"
 
@@ -52,7 +53,9 @@ bool environment_flag(const char* name) {
 
 // One line per rank, and what rank 0 knows of memory.
 void print_ranks(Job& job, const Session& session) {
-  const std::vector<std::string> arenas = job.all_gather(std::to_string(session.arena().bytes()));
+  const std::string device = session.device().description();
+  const std::vector<std::string> arenas = job.all_gather(
+      std::to_string(session.arena().bytes()) + " bytes" + (device.empty() ? "" : " | " + device));
   if (job.rank() != 0) return;
   const plan::Plan& plan = session.plan();
   const std::string& master = job.master().empty() ? job.self().host : job.master();
@@ -62,7 +65,7 @@ void print_ranks(Job& job, const Session& session) {
                 static_cast<long>(member.rank), static_cast<long>(job.size()),
                 static_cast<long>(member.local_rank), static_cast<long>(member.local_size),
                 member.host.c_str(), master.c_str());
-    std::printf(" | pp %ld | dp %ld | arena %s bytes\n", static_cast<long>(coordinates.pp),
+    std::printf(" | pp %ld | dp %ld | arena %s\n", static_cast<long>(coordinates.pp),
                 static_cast<long>(coordinates.dp),
                 arenas[static_cast<size_t>(member.rank)].c_str());
   }
@@ -106,11 +109,17 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
 
   const bool poison = environment_flag("SGTC_POISON");
   JobCommunicators communicators(plan, job);
-  Session session(program, plan, thread_count(options.threads, job.threads()), poison,
-                  coordinates_of(plan, job.rank()), communicators.get());
+  SessionOptions setup;
+  setup.threads = thread_count(options.threads, job.threads());
+  setup.poison = poison;
+  setup.local_rank = job.self().local_rank;
+  setup.local_size = job.self().local_size;
+  setup.coordinates = coordinates_of(plan, job.rank());
+  setup.communicators = communicators.get();
+  Session session(program, plan, setup);
   Evaluator evaluator(job, session, inputs.eval_data());
   Trace trace(options.trace.empty() ? 1 : kTraceEvents, job.rank());
-  if (!options.trace.empty()) session.set_trace(&trace);
+  if (!options.trace.empty()) session.device().set_trace(&trace);
 
   Training training(program, job, session, options, inputs.data(), &evaluator);
   int code = kExitDone;
@@ -128,7 +137,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   }
   if (poison && job.rank() == 0) {
     std::printf("arena: highest byte touched %ld of %ld\n",
-                static_cast<long>(session.arena().touched_bytes()),
+                static_cast<long>(session.device().touched_bytes()),
                 static_cast<long>(session.arena().bytes()));
   }
   return code;

@@ -8,48 +8,56 @@
 
 namespace sgtc::runtime {
 
-Session::Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison,
-                 const Coordinates& coordinates, RankCommunicators* communicators)
+Session::Session(const Program& program, const plan::Plan& plan, const SessionOptions& options)
     : plan_(plan),
-      coordinates_(coordinates),
-      position_(plan.positions[static_cast<size_t>(coordinates.pp)]),
-      arena_(position_.arena_bytes),
-      memory_(position_, arena_),
-      threads_(threads),
-      train_(prepare_schedule(plan, coordinates, "train", program, memory_, communicators)),
-      evaluate_(prepare_schedule(plan, coordinates, "evaluate", program, memory_, communicators)),
-      executor_(threads_, communicators),
-      states_(plan, memory_, coordinates.pp) {
-  if (poison) arena_.poison();
-  for (const plan::Control& control : plan.control) {
+      options_(options),
+      arena_(plan.positions[static_cast<size_t>(options.coordinates.pp)].arena_bytes,
+             host_bytes(plan, options.coordinates.pp)),
+      memory_(plan.positions[static_cast<size_t>(options.coordinates.pp)], arena_),
+      states_(plan, memory_, options.coordinates.pp),
+      device_(make_device({program, plan, options_.coordinates, arena_, memory_, states_,
+                           options.communicators, options.threads, options.local_rank,
+                           options.local_size, options.poison})) {
+  find_control();
+  if (const plan::Buffer* buffer = memory_.find("status")) {
+    if (buffer->bytes < plan::kStatusBytes) die_of_bad_plan("the status buffer is too small");
+    status_ = device_->observe({memory_.address(*buffer), plan::kStatusBytes});
+  }
+  loss_ = observe_result("loss");
+  gradient_norm_ = observe_result("grad_norm");
+  finite_ = observe_result("finite");
+}
+
+void Session::find_control() {
+  for (const plan::Control& control : plan_.control) {
     const plan::Buffer& buffer = memory_.buffer("control");
     if (control.offset < 0 || control.offset + size_of_element(control.dtype) > buffer.bytes) {
       die_of_bad_plan("control value " + control.name + " lies outside its buffer");
     }
     control_.push_back({&control, memory_.address(buffer) + control.offset});
   }
-  if (const plan::Buffer* buffer = memory_.find("status")) {
-    if (buffer->bytes < plan::kStatusBytes) die_of_bad_plan("the status buffer is too small");
-    status_ = memory_.address(*buffer);
-  }
-  loss_ = find_result("loss");
-  gradient_norm_ = find_result("grad_norm");
-  finite_ = find_result("finite");
 }
 
-Session::ResultSource Session::find_result(const char* name) const {
+Session::ResultSource Session::observe_result(const char* name) {
   for (const plan::Result& result : plan_.results) {
-    if (result.name != name || result.position != coordinates_.pp) continue;
-    return {result.dtype, memory_.address(memory_.buffer(result.buffer))};
+    if (result.name != name || result.position != coordinates().pp) continue;
+    unsigned char* data = memory_.address(memory_.buffer(result.buffer));
+    return {result.dtype, device_->observe({data, size_of_element(result.dtype)})};
   }
   return {};
 }
 
+void Session::upload_states() {
+  for (const MemoryRange& range : states_.lasting()) device_->upload(range);
+}
+
+void Session::download_states() {
+  for (const MemoryRange& range : states_.lasting()) device_->download(range);
+}
+
 double Session::ResultSource::read() const { return data ? read_element(dtype, data) : 0; }
 
-void Session::begin(const StepControl& control) {
-  states_.clear_accumulators();
-  if (status_) std::memset(status_, 0, plan::kStatusBytes);
+void Session::write_control(const StepControl& control) {
   for (const ControlTarget& target : control_) {
     const std::string& name = target.control->name;
     const std::string& dtype = target.control->dtype;
@@ -78,9 +86,13 @@ void Session::check_status() const {
       "check the index data that is fed");
 }
 
-StepResult Session::train_step(const StepControl& control) {
-  begin(control);
-  executor_.run(train_, control.step, trace_);
+void Session::start_step(const StepControl& control) {
+  write_control(control);
+  device_->start(ScheduleKind::train, control.step);
+}
+
+StepResult Session::finish_step() {
+  device_->finish();
   check_status();
   StepResult result;
   result.has_loss = loss_.data != nullptr;
@@ -92,9 +104,16 @@ StepResult Session::train_step(const StepControl& control) {
 }
 
 void Session::evaluate(const StepControl& control) {
-  begin(control);
-  executor_.run(evaluate_, control.step, nullptr);
+  write_control(control);
+  device_->start(ScheduleKind::evaluate, control.step);
+  device_->finish();
   check_status();
+}
+
+const unsigned char* Session::fetch(const plan::Buffer& buffer, int64_t instance) {
+  unsigned char* data = memory_.address(buffer, instance);
+  device_->download({data, buffer.bytes});
+  return data;
 }
 
 }  // namespace sgtc::runtime

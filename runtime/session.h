@@ -1,4 +1,4 @@
-// One rank of a program, ready to run: arena, threads, resolved schedules and states.
+// One rank of a program, ready to run: arena, states and the device that computes.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "arena.h"
-#include "executor.h"
+#include "device.h"
 #include "plan/format.h"
 #include "plan_memory.h"
 #include "program.h"
 #include "states.h"
-#include "thread_pool.h"
 #include "trace.h"
 
 namespace sgtc::runtime {
@@ -33,26 +32,41 @@ struct StepResult {
   bool finite = true;  // false: the step changed nothing
 };
 
+/// How a rank is set up.
+struct SessionOptions {
+  int64_t threads = 1;     // that compute, on the CPU
+  bool poison = false;     // memory starts as 0xFF bytes
+  int64_t local_rank = 0;  // among the ranks of this host
+  int64_t local_size = 1;
+  Coordinates coordinates;
+  RankCommunicators* communicators = nullptr;  // null: a rank without peers
+};
+
 class Session {
  public:
-  /// The first four must outlive this. `communicators` are those of the rank at `coordinates`; null
-  /// for a rank without peers. With `poison`, memory starts as 0xFF bytes.
-  Session(const Program& program, const plan::Plan& plan, int64_t threads, bool poison,
-          const Coordinates& coordinates = {}, RankCommunicators* communicators = nullptr);
+  /// Program, plan and communicators must outlive this.
+  Session(const Program& program, const plan::Plan& plan, const SessionOptions& options);
 
   const plan::Plan& plan() const { return plan_; }
-  const Coordinates& coordinates() const { return coordinates_; }
+  const Coordinates& coordinates() const { return options_.coordinates; }
   const PlanMemory& memory() const { return memory_; }
   const States& states() const { return states_; }
   const Arena& arena() const { return arena_; }
+  Device& device() { return *device_; }
+  const Device& device() const { return *device_; }
 
-  /// Records the entries of all later training steps; null: none.
-  void set_trace(Trace* trace) { trace_ = trace; }
+  /// After states were changed on the host; and before they are read there.
+  void upload_states();
+  void download_states();
 
-  /// Runs one step on the rows in the feed buffers. Dies for an index that is out of range.
-  StepResult train_step(const StepControl& control);
-  /// Runs the forward pass alone, likewise.
+  /// Starts a step on the rows in the feed buffers. They are filled after Device::await_inputs.
+  void start_step(const StepControl& control);
+  /// What the oldest started step computed. Dies for an index that was out of range.
+  StepResult finish_step();
+  /// Runs the forward pass alone. Every started step is finished. Dies likewise.
   void evaluate(const StepControl& control);
+  /// One instance of a buffer, as `evaluate` left it.
+  const unsigned char* fetch(const plan::Buffer& buffer, int64_t instance);
 
  private:
   struct ControlTarget {
@@ -65,26 +79,22 @@ class Session {
     double read() const;
   };
 
-  void begin(const StepControl& control);
+  void find_control();
+  void write_control(const StepControl& control);
   void check_status() const;
-  ResultSource find_result(const char* name) const;
+  ResultSource observe_result(const char* name);
 
   const plan::Plan& plan_;
-  const Coordinates coordinates_;
-  const plan::Position& position_;
+  const SessionOptions options_;
   Arena arena_;
   PlanMemory memory_;
-  ThreadPool threads_;
-  PreparedSchedule train_;
-  PreparedSchedule evaluate_;
-  Executor executor_;
   States states_;
+  std::unique_ptr<Device> device_;
   std::vector<ControlTarget> control_;
-  unsigned char* status_ = nullptr;
+  const unsigned char* status_ = nullptr;
   ResultSource loss_;
   ResultSource gradient_norm_;
   ResultSource finite_;
-  Trace* trace_ = nullptr;
 };
 
 }  // namespace sgtc::runtime

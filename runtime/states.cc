@@ -149,7 +149,9 @@ States::States(const plan::Plan& plan, const PlanMemory& memory, int64_t positio
 }
 
 void States::initialize(const Weights& weights, int64_t seed) const {
-  for (const Entry& entry : entries_) initialize(entry, weights, seed);
+  for (const Entry& entry : entries_) {
+    if (entry.state->role != "accumulator") initialize(entry, weights, seed);
+  }
 }
 
 void States::initialize_constants(const Weights& weights) const {
@@ -217,11 +219,17 @@ MaybeFailure States::restore(const std::string& path, const TensorMap& model,
   return {};
 }
 
-void States::clear_accumulators() const {
+std::vector<MemoryRange> States::ranges_of(bool accumulates) const {
+  std::vector<MemoryRange> ranges;
   for (const Entry& entry : entries_) {
-    if (entry.state->role != "accumulator") continue;
-    std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
+    if ((entry.state->role == "accumulator") != accumulates) continue;
+    ranges.push_back({entry.data, entry.bytes});
   }
+  return ranges;
 }
+
+std::vector<MemoryRange> States::accumulators() const { return ranges_of(true); }
+
+std::vector<MemoryRange> States::lasting() const { return ranges_of(false); }
 
 }  // namespace sgtc::runtime

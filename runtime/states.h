@@ -43,8 +43,8 @@ class States {
   /// Those of one pipeline position, whose memory is given.
   States(const plan::Plan& plan, const PlanMemory& memory, int64_t position);
 
-  /// Gives every state its initial value. Random ones are keyed by the state's name and by
-  /// its own seed, or else by `seed`.
+  /// Gives every state but accumulators its initial value. Random ones are keyed by the state's
+  /// name and by its own seed, or else by `seed`.
   void initialize(const Weights& weights, int64_t seed) const;
   /// Gives the constants their values, which checkpoints do not hold.
   void initialize_constants(const Weights& weights) const;
@@ -60,8 +60,10 @@ class States {
   MaybeFailure restore(const std::string& path, const TensorMap& model,
                        const TensorMap& optimizer) const;
 
-  /// Sets the accumulators to zero.
-  void clear_accumulators() const;
+  /// What is zeroed before each step.
+  std::vector<MemoryRange> accumulators() const;
+  /// What keeps its contents between steps.
+  std::vector<MemoryRange> lasting() const;
 
  private:
   struct Entry {
@@ -72,6 +74,7 @@ class States {
     int64_t bytes = 0;
   };
   static void initialize(const Entry& entry, const Weights& weights, int64_t seed);
+  std::vector<MemoryRange> ranges_of(bool accumulates) const;
   TensorMap tensors_of(bool (*wanted)(const std::string& role)) const;
 
   std::vector<Entry> entries_;

@@ -34,8 +34,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
       options_(options),
       data_(data),
       evaluator_(evaluator),
-      feeder_(data, session.memory()),
-      memory_total_(total_memory()) {
+      feeder_(data, session.memory()) {
   const plan::Plan& plan = session.plan();
   check_learning_rate(plan, options);
   writer_ = {options.checkpoint, options.keep, plan.model_fingerprint,
@@ -49,6 +48,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
     session.states().initialize(weights, progress_.seed);
     if (!options.init.empty()) load_initial_values();
   }
+  session.upload_states();
   order_ = {data.samples(), options.shuffle, progress_.seed};
   rate_ = {options.learning_rate, options.warmup, options.decay, options.steps};
   if (reports() && !options.dry_run) {
@@ -83,13 +83,24 @@ StepControl Training::control() const {
   return {rate_.at(progress_.step + 1), progress_.seed, progress_.step + 1};
 }
 
-StepReport Training::step() {
+void Training::start_step() {
   const int64_t begin = monotonic_nanoseconds();
   const StepControl control = this->control();
+  session_.device().await_inputs();
   load_step(session_.plan(), session_.coordinates().dp, feeder_, order_, progress_.position);
-  const StepResult result = session_.train_step(control);
-  const int64_t end = monotonic_nanoseconds();
+  session_.start_step(control);
   progress_.step = control.step;
+  started_[static_cast<size_t>(started_count_++)] = {control, begin};
+}
+
+StepReport Training::finish_step() {
+  const StepResult result = session_.finish_step();
+  const Started started = started_.front();
+  std::move(started_.begin() + 1, started_.end(), started_.begin());
+  --started_count_;
+  const StepControl& control = started.control;
+  const int64_t begin = std::max(started.time, finish_time_);
+  const int64_t end = finish_time_ = monotonic_nanoseconds();
   if (!result.finite) ++progress_.skipped;
 
   StepReport report;
@@ -106,8 +117,8 @@ StepReport Training::step() {
   report.tokens = report.samples * data_.tokens_per_sample();
   report.skipped = !result.finite;
   report.skipped_total = progress_.skipped;
-  report.memory = std::max(session_.arena().bytes(), peak_resident_bytes());
-  report.memory_total = memory_total_;
+  report.memory = session_.device().memory_used();
+  report.memory_total = session_.device().memory_total();
   const double done = static_cast<double>(control.step - first_step_ + 1);
   const double elapsed = static_cast<double>(end - start_time_) * 1e-9;
   report.seconds_left = elapsed / done * static_cast<double>(report.steps - control.step);
@@ -122,28 +133,41 @@ int Training::run() {
   while (!stops) {
     stops = !job_.may_begin_step(progress_.step + 1);
     if (stops || progress_.step >= options_.steps) break;
-    const StepReport report = step();
-    if (reports()) reporter_.step(report);
-    if (report.skipped && options_.on_nan == "stop") return stop_at_nan(report);
+    start_step();
+    const bool pauses = is_due(options_.save_every) || is_due(options_.eval_every);
+    if (!finish_steps(pauses ? 0 : session_.device().steps_ahead())) return kExitFailure;
     stops = !after_step();
   }
+  if (!finish_steps(0)) return kExitFailure;
   return finish(stops);
 }
 
-int Training::stop_at_nan(const StepReport& report) {
+bool Training::finish_steps(int64_t left) {
+  while (started_count_ > left) {
+    const StepReport report = finish_step();
+    if (reports()) reporter_.step(report);
+    if (!report.skipped || options_.on_nan != "stop") continue;
+    stop_at_nan(report);
+    return false;
+  }
+  return true;
+}
+
+void Training::stop_at_nan(const StepReport& report) {
   job_.barrier();  // or one that is still in this step would take the end of another for a loss
-  if (!reports()) return kExitFailure;
+  if (!reports()) return;
   reporter_.finish();
   die(format("step %ld", static_cast<long>(report.step)),
       "loss or gradient is not finite (--on-nan stop)",
       "lower --lr, clip with --clip-norm, or look at the data of this step");
 }
 
+// Whether something that happens after each `every`-th step does now; 0: never.
+bool Training::is_due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+
 bool Training::after_step() {
-  const int64_t step = progress_.step;
-  if (options_.save_every > 0 && step % options_.save_every == 0) write_checkpoint();
-  if (!evaluator_ || options_.eval_every == 0 || step % options_.eval_every != 0) return true;
-  return evaluate();
+  if (is_due(options_.save_every)) write_checkpoint();
+  return !evaluator_ || !is_due(options_.eval_every) || evaluate();
 }
 
 int Training::finish(bool stops) {
@@ -162,7 +186,8 @@ int Training::finish(bool stops) {
 
 void Training::dry_run() {
   start_time_ = monotonic_nanoseconds();
-  const StepReport report = step();
+  start_step();
+  const StepReport report = finish_step();
   if (!reports()) return;
   char text[1024];
   format_step_line(report, text, sizeof text);
@@ -187,6 +212,7 @@ void Training::write_checkpoint() {
   part.position = coordinates.pp;
   part.positions = axis_size(session_.plan(), "pp");
   part.writes = coordinates.dp == 0 && coordinates.tp == 0;
+  session_.download_states();
   part.model = session_.states().model_tensors();
   part.optimizer = session_.states().optimizer_tensors();
   require(writer_.write(job_, progress_, part));
@@ -194,6 +220,7 @@ void Training::write_checkpoint() {
 }
 
 void Training::write_weights() const {
+  session_.download_states();
   const TensorMap layout = model_layout(session_.plan());
   int64_t bytes = 0;
   for (const auto& [name, tensor] : layout) bytes += tensor.bytes;

@@ -1,9 +1,13 @@
 // The loop over steps, with everything that happens between them.
 //
+// A device may be a step behind: a step is reported when it is finished, and whatever reads states
+// or ends the run finishes all of them first.
+//
 // All ranks of a job run it alike: they take the same steps, and what one does between them depends
 // on what all know. Only reporting is rank 0's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -38,8 +42,11 @@ class Training {
   bool reports() const { return job_.rank() == 0; }
   void resume();
   void load_initial_values() const;
-  StepReport step();
-  int stop_at_nan(const StepReport& report);
+  void start_step();
+  StepReport finish_step();
+  bool finish_steps(int64_t left);  // false: one was not finite and --on-nan says stop
+  void stop_at_nan(const StepReport& report);
+  bool is_due(int64_t every) const;
   bool after_step();  // false: a stop was requested
   int finish(bool stops);
   bool evaluate();  // likewise
@@ -56,12 +63,18 @@ class Training {
   LearningRate rate_;
   CheckpointWriter writer_;
   Reporter reporter_;
-  Progress progress_;
+  Progress progress_;  // `step` and `position`: of the steps that were started
+  struct Started {
+    StepControl control;
+    int64_t time = 0;  // nanoseconds
+  };
+  std::array<Started, kMaxStepsAhead + 1> started_;  // oldest first
+  int64_t started_count_ = 0;
+  int64_t finish_time_ = 0;  // of the last step that was finished
   int64_t first_step_ = 1;
   int64_t start_time_ = 0;   // nanoseconds
   int64_t saved_step_ = -1;  // of the newest checkpoint in --checkpoint
   int64_t evaluated_step_ = -1;
-  int64_t memory_total_ = 0;
 };
 
 }  // namespace sgtc::runtime
