@@ -14,6 +14,21 @@ struct SgtcKernel {
                    int64_t micro_batch);
 };
 
+/// Code for GPUs, for the driver to load: for one architecture, as PTX for newer ones, or both.
+struct SgtcGpuImage {
+  const unsigned char* cubin;  // null: none
+  const char* ptx;             // with a zero at its end; null: none
+};
+
+/// One kernel of an image: `void symbol(argument 0, …, argument n-1, int64_t micro_batch)`, all
+/// arguments pointers into device memory. It is launched with the blocks of the plan's kernel.
+struct SgtcGpuKernel {
+  const char* symbol;
+  const SgtcGpuImage* image;
+  int64_t threads;       // per block
+  int64_t shared_bytes;  // dynamic shared memory per block
+};
+
 }  // extern "C"
 
 namespace sgtc::runtime {
@@ -25,6 +40,8 @@ struct Program {
   int64_t weights_bytes = 0;
   const SgtcKernel* kernels = nullptr;
   int64_t kernel_count = 0;
+  const SgtcGpuKernel* gpu_kernels = nullptr;
+  int64_t gpu_kernel_count = 0;
   std::string_view fingerprint;  // 64 hexadecimal digits
   std::string_view side_file;    // weights beside the executable, or empty
   std::string_view version;

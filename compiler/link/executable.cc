@@ -105,11 +105,50 @@ std::string kernel_table(const std::vector<std::string>& symbols) {
          "\n";
 }
 
+/// One part of a GPU image as a file in the workspace, with a zero at its end; empty: none.
+std::string incbin(const std::string& label, const std::string& file) {
+  if (file.empty()) return "";
+  return ".balign 64\n" + label + ":\n.incbin \"" + file + "\"\n.byte 0\n";
+}
+
+/// The bytes of GPU images and the table of them, .Lgpu_images.
+std::string gpu_images(const Workspace& work, const std::vector<GpuImage>& images) {
+  std::string data, entries;
+  const auto add = [&](const std::string& name, const std::string& bytes) {
+    const std::string label = ".L" + name;
+    if (!bytes.empty()) data += incbin(label, work.write(name, bytes.data(), bytes.size()));
+    entries += ".quad " + (bytes.empty() ? "0" : label) + "\n";
+  };
+  for (size_t i = 0; i < images.size(); ++i) {
+    add("cubin" + std::to_string(i), images[i].cubin);
+    add("ptx" + std::to_string(i), images[i].ptx);
+  }
+  return data + ".balign 8\n.Lgpu_images:\n" + entries;
+}
+
+std::string gpu_kernel_table(const std::vector<GpuKernel>& kernels) {
+  constexpr size_t kImageBytes = 16;  // of an entry of .Lgpu_images
+  std::string names, entries;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const std::string label = ".Lgpu_name" + std::to_string(i);
+    names += label + ":\n.asciz \"" + kernels[i].symbol + "\"\n";
+    entries += ".quad " + label + ", .Lgpu_images+" +
+               std::to_string(kernels[i].image * kImageBytes) + ", " +
+               std::to_string(kernels[i].threads) + ", " + std::to_string(kernels[i].shared_bytes) +
+               "\n";
+  }
+  return names + ".balign 8\n.globl sgtc_gpu_kernels\nsgtc_gpu_kernels:\n" + entries +
+         ".globl sgtc_gpu_kernel_count\nsgtc_gpu_kernel_count:\n.quad " +
+         std::to_string(kernels.size()) + "\n";
+}
+
 /// What runtime/program.h declares.
-std::string data_assembly(const ExecutableInput& input, const std::string& plans_file,
-                          const std::string& weights_file, const std::string& side_file) {
+std::string data_assembly(const Workspace& work, const ExecutableInput& input,
+                          const std::string& plans_file, const std::string& weights_file,
+                          const std::string& side_file) {
   return ".section .rodata\n" + bytes_symbol("sgtc_plans", plans_file, 16) +
          bytes_symbol("sgtc_weights", weights_file, 64) + kernel_table(input.symbols) +
+         gpu_images(work, input.gpu_images) + gpu_kernel_table(input.gpu_kernels) +
          text_symbol("sgtc_fingerprint", input.fingerprint) +
          text_symbol("sgtc_side_file", side_file) + text_symbol("sgtc_version", kVersion) +
          ".section .note.GNU-stack,\"\",@progbits\n";
@@ -186,7 +225,7 @@ void write_executable(const ExecutableInput& input, const std::string& path) {
   const std::string plans =
       work.write("plans.json", input.plans_json.data(), input.plans_json.size());
   const std::string data =
-      assemble(data_assembly(input, plans, beside ? "" : weights_file, side_file));
+      assemble(data_assembly(work, input, plans, beside ? "" : weights_file, side_file));
   std::vector<std::string> objects = {work.write("data.o", data.data(), data.size())};
   for (size_t i = 0; i < input.objects.size(); ++i) {
     objects.push_back(work.write("kernels" + std::to_string(i) + ".o", input.objects[i].data(),

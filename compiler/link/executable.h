@@ -12,11 +12,27 @@
 
 namespace sgtc {
 
+/// Code for GPUs, loaded by the driver when the program starts: at least one of the two.
+struct GpuImage {
+  std::string cubin;  // empty: none
+  std::string ptx;    // empty: none
+};
+
+/// One kernel of an image; runtime/program.h says how it is called.
+struct GpuKernel {
+  std::string symbol;
+  size_t image = 0;          // in ExecutableInput::gpu_images
+  int64_t threads = 0;       // per block
+  int64_t shared_bytes = 0;  // dynamic shared memory per block
+};
+
 struct ExecutableInput {
   std::string plans_json;  // an array of plans
   WeightsBlob weights;
   std::vector<std::string> objects;  // ELF relocatable objects
   std::vector<std::string> symbols;  // kernels that they define, in the plan's order
+  std::vector<GpuImage> gpu_images;
+  std::vector<GpuKernel> gpu_kernels;  // in the plan's order
   /// Everything that makes two programs differ: compared between ranks at start.
   std::string fingerprint;  // 64 hexadecimal digits
   /// A larger blob goes to the side file PATH.weights, which the program maps.

@@ -60,6 +60,21 @@ TEST_CASE("weights above the limit go to a side file that is named in the progra
   CHECK(first == 1.5f);
 }
 
+TEST_CASE("kernels for GPUs are embedded with a zero behind their code") {
+  const Folder folder;
+  ExecutableInput input = small_program();
+  input.gpu_images = {{"", ".version 8.0"}, {"cubin bytes", ".version 8.1"}};
+  input.gpu_kernels = {{"k_first", 0, 128, 0}, {"k_second", 1, 384, 232448}};
+  write_executable(input, folder.path / "gpu");
+  const std::string program = contents(folder.path / "gpu");
+  for (const char* text : {".version 8.0", ".version 8.1", "cubin bytes", "k_first", "k_second"}) {
+    CHECK(program.find(std::string(text) + '\0') != std::string::npos);
+  }
+  const int64_t geometry[] = {384, 232448};
+  CHECK(program.find(std::string(reinterpret_cast<const char*>(geometry), sizeof geometry)) !=
+        std::string::npos);
+}
+
 TEST_CASE("an output that cannot be written is an error and leaves nothing") {
   const Folder folder;
   const std::string path = (folder.path / "missing" / "train").string();
