@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu_device.h"
+#include "cuda/cuda_device.h"
 
 namespace sgtc::runtime {
 
@@ -42,6 +43,7 @@ int64_t host_bytes(const plan::Plan& plan, int64_t position) {
 std::unique_ptr<Device> make_device(const DeviceRequest& request) {
   const std::string& target = request.plan.target;
   if (target == "cpu") return std::make_unique<CpuDevice>(request);
+  if (target.rfind("sm_", 0) == 0) return std::make_unique<cuda::CudaDevice>(request);
   die_of_bad_plan("there is no target " + target);
 }
 

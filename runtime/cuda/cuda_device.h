@@ -1,0 +1,51 @@
+// A GPU of NVIDIA as the device of one rank.
+//
+// Everything is prepared once: device memory, kernels, and a graph per schedule. A step then is a
+// copy of its inputs, the launch of a graph and a copy of its results, none of which the host waits
+// for: it reads the results of a step when it has started the next one. So the device always has
+// work, and a bad index or a loss that is not finite is known at most one step late.
+#pragma once
+
+#include "cuda/device_arena.h"
+#include "cuda/device_schedule.h"
+#include "cuda/driver.h"
+#include "cuda/gpu.h"
+#include "cuda/inputs.h"
+#include "cuda/kernels.h"
+#include "cuda/results.h"
+#include "device.h"
+
+namespace sgtc::runtime::cuda {
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(const DeviceRequest& request);
+
+  int64_t steps_ahead() const override { return kMaxStepsAhead; }
+  void await_inputs() override { inputs_.await(); }
+  void start(ScheduleKind kind, int64_t step) override;
+  void finish() override { results_.read(); }
+  const unsigned char* observe(MemoryRange range) override { return results_.observe(range); }
+  void upload(MemoryRange range) override { arena_.upload(range); }
+  void download(MemoryRange range) override { arena_.download(range); }
+  void set_trace(Trace* trace) override;
+  int64_t memory_used() const override { return memory_used_; }
+  int64_t memory_total() const override { return memory_total_; }
+  int64_t touched_bytes() const override { return arena_.touched_bytes(); }
+  std::string description() const override;
+
+ private:
+  Driver driver_;
+  const Gpu gpu_;
+  const Stream stream_;
+  const DeviceArena arena_;
+  Kernels kernels_;
+  const Inputs inputs_;
+  Results results_;
+  const DeviceSchedule train_;
+  const DeviceSchedule evaluate_;
+  int64_t memory_used_ = 0;  // nothing is allocated after the start
+  int64_t memory_total_ = 0;
+};
+
+}  // namespace sgtc::runtime::cuda

@@ -1,0 +1,73 @@
+#include "cuda/device_arena.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "failure.h"
+
+namespace sgtc::runtime::cuda {
+namespace {
+
+std::string gibibytes(size_t bytes) {
+  return format("%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+}  // namespace
+
+DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose) {
+  DeviceAddress address = 0;
+  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  const int result = driver.functions.cuMemAlloc_v2(&address, size);
+  if (result == kOutOfMemory) {
+    size_t free = 0;
+    size_t total = 0;
+    SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
+    die(driver.subject(),
+        std::string(purpose) + " needs " + gibibytes(size) + " of its memory, free are " +
+            gibibytes(free) + " of " + gibibytes(total),
+        "compile with a smaller batch or more micro-batches, or end what else uses the GPU");
+  }
+  driver.check(result, "cuMemAlloc");
+  return address;
+}
+
+DeviceArena::DeviceArena(const Driver& driver, const Arena& host, Stream stream)
+    : driver_(driver),
+      host_(host),
+      stream_(stream),
+      base_(allocate(driver, host.bytes(), "the program")) {}
+
+void DeviceArena::poison() const {
+  SGTC_CUDA(driver_, cuMemsetD8Async(base_, 0xFF, static_cast<size_t>(bytes()), stream_));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+}
+
+int64_t DeviceArena::touched_bytes() const {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  std::vector<unsigned char> piece(kPiece);
+  for (int64_t end = bytes(); end > 0;) {
+    const int64_t begin = std::max<int64_t>(end - kPiece, 0);
+    SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(piece.data(), base_ + static_cast<DeviceAddress>(begin),
+                                            static_cast<size_t>(end - begin), stream_));
+    SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+    while (end > begin && piece[static_cast<size_t>(end - begin - 1)] == 0xFF) --end;
+    if (end > begin) return end;
+  }
+  return 0;
+}
+
+void DeviceArena::upload(MemoryRange range) const {
+  if (range.bytes == 0) return;
+  SGTC_CUDA(driver_, cuMemcpyHtoDAsync_v2(address(range.data), range.data,
+                                          static_cast<size_t>(range.bytes), stream_));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+}
+
+void DeviceArena::download(MemoryRange range) const {
+  if (range.bytes == 0) return;
+  SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(range.data, address(range.data),
+                                          static_cast<size_t>(range.bytes), stream_));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+}
+
+}  // namespace sgtc::runtime::cuda

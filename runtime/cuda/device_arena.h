@@ -1,0 +1,40 @@
+// The arena of one rank in the memory of its GPU, laid out as the one on the host.
+#pragma once
+
+#include "arena.h"
+#include "cuda/driver.h"
+#include "plan_memory.h"
+
+namespace sgtc::runtime::cuda {
+
+/// Allocates device memory for as long as the process lives. Dies, with what is needed and free, if
+/// there is too little. `purpose` is for the message.
+DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose);
+
+class DeviceArena {
+ public:
+  /// Copies go through `stream`. Both must outlive this, and so must `host`.
+  DeviceArena(const Driver& driver, const Arena& host, Stream stream);
+
+  int64_t bytes() const { return host_.bytes(); }
+  /// Of the same byte as in the host's arena.
+  DeviceAddress address(const unsigned char* host) const {
+    return base_ + static_cast<DeviceAddress>(host - host_.data());
+  }
+
+  /// Fills everything with 0xFF bytes: NaN for floats, -1 for integers.
+  void poison() const;
+  /// After `poison`: bytes up to the last one that has been changed.
+  int64_t touched_bytes() const;
+  /// These return when the bytes are there.
+  void upload(MemoryRange range) const;
+  void download(MemoryRange range) const;
+
+ private:
+  const Driver& driver_;
+  const Arena& host_;
+  const Stream stream_;
+  const DeviceAddress base_;
+};
+
+}  // namespace sgtc::runtime::cuda

@@ -1,0 +1,121 @@
+#include "cuda/device_schedule.h"
+
+#include "failure.h"
+
+namespace sgtc::runtime::cuda {
+namespace {
+
+constexpr int64_t kMaxBlocks = INT32_MAX;
+
+// Whole words are faster to set than bytes.
+MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
+  const unsigned element = (address | bytes) % 4 == 0 ? 4 : 1;
+  return {address, 0, 0, element, bytes / element, 1};
+}
+
+}  // namespace
+
+DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena, Kernels& kernels,
+                               std::vector<Launch> launches,
+                               const std::vector<MemoryRange>& cleared, bool stepwise)
+    : driver_(driver), launches_(std::move(launches)) {
+  if (launches_.empty()) return;
+  for (const MemoryRange& range : cleared) {
+    clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
+  }
+  for (const Launch& launch : launches_) resolve(launch, arena, kernels);
+  if (!stepwise) build_graph();
+}
+
+void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels) {
+  const plan::Kernel& kernel = *launch.kernel;
+  if (kernel.blocks < 1 || kernel.blocks > kMaxBlocks) {
+    die_of_bad_plan(format("kernel %s has %ld blocks", kernel.symbol.c_str(),
+                           static_cast<long>(kernel.blocks)));
+  }
+  Call call;
+  call.kernel = kernels.find(kernel.symbol);
+  call.blocks = static_cast<unsigned>(kernel.blocks);
+  for (const MemoryRange& argument : launch.arguments) {
+    call.parameters.push_back(arena.address(argument.data));
+  }
+  call.parameters.push_back(static_cast<uint64_t>(launch.global_micro_batch));
+  for (uint64_t& parameter : call.parameters) call.pointers.push_back(&parameter);
+  calls_.push_back(std::move(call));
+}
+
+void DeviceSchedule::build_graph() {
+  Graph graph = nullptr;
+  SGTC_CUDA(driver_, cuGraphCreate(&graph, 0));
+  const std::vector<GraphNode> first = add_clears(graph);
+  std::vector<GraphNode> nodes;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    std::vector<GraphNode> after;
+    for (const size_t earlier : launches_[i].after) after.push_back(nodes[earlier]);
+    nodes.push_back(add_call(graph, i, after.empty() ? first : after));
+  }
+  SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&graph_, graph, 0));
+  SGTC_CUDA(driver_, cuGraphDestroy(graph));
+}
+
+std::vector<GraphNode> DeviceSchedule::add_clears(Graph graph) const {
+  std::vector<GraphNode> nodes;
+  for (const Clear& clear : clears_) {
+    const MemsetNodeParameters parameters = zeroes(clear.address, clear.bytes);
+    GraphNode node = nullptr;
+    SGTC_CUDA(driver_, cuGraphAddMemsetNode(&node, graph, nullptr, 0, &parameters, nullptr));
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+GraphNode DeviceSchedule::add_call(Graph graph, size_t index,
+                                   const std::vector<GraphNode>& after) const {
+  const Call& call = calls_[index];
+  const KernelNodeParameters parameters = {call.kernel.function,
+                                           {call.blocks, 1, 1},
+                                           {call.kernel.threads, 1, 1},
+                                           call.kernel.shared_bytes,
+                                           const_cast<void**>(call.pointers.data()),
+                                           nullptr,
+                                           nullptr,
+                                           nullptr};
+  GraphNode node = nullptr;
+  const int result = driver_.functions.cuGraphAddKernelNode_v2(&node, graph, after.data(),
+                                                               after.size(), &parameters);
+  driver_.check(result, ("cuGraphAddKernelNode for " + launches_[index].kernel->symbol).c_str());
+  return node;
+}
+
+void DeviceSchedule::run(Stream stream, int64_t step) const {
+  if (graph_) {
+    SGTC_CUDA(driver_, cuGraphLaunch(graph_, stream));
+  } else {
+    run_stepwise(stream, step);
+  }
+}
+
+void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
+  for (const Clear& clear : clears_) {
+    SGTC_CUDA(driver_, cuMemsetD8Async(clear.address, 0, clear.bytes, stream));
+  }
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    start(calls_[i], stream);
+    const int result = driver_.functions.cuStreamSynchronize(stream);
+    if (result == kSuccess) continue;
+    die(driver_.subject(),
+        format("kernel %s of task %s failed in step %ld, micro-batch %ld: ",
+               launches_[i].kernel->symbol.c_str(), launches_[i].task->c_str(),
+               static_cast<long>(step), static_cast<long>(launches_[i].micro_batch)) +
+            driver_.text_of(result));
+  }
+}
+
+void DeviceSchedule::start(const Call& call, Stream stream) const {
+  SGTC_CUDA(driver_, cuLaunchKernel(call.kernel.function, call.blocks, 1, 1, call.kernel.threads, 1,
+                                    1, call.kernel.shared_bytes, stream,
+                                    const_cast<void**>(call.pointers.data()), nullptr));
+}
+
+}  // namespace sgtc::runtime::cuda

@@ -1,0 +1,112 @@
+// What is used of the CUDA driver's binary interface: own declarations, since the driver is loaded
+// at run time and neither building nor running needs NVIDIA's headers. A test compares them with
+// cuda.h where that is found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sgtc::runtime::cuda {
+
+/// An address in the memory of a GPU.
+using DeviceAddress = unsigned long long;
+
+using Context = struct ContextObject*;
+using Module = struct ModuleObject*;
+using Function = struct FunctionObject*;
+using Stream = struct StreamObject*;
+using Event = struct EventObject*;
+using Graph = struct GraphObject*;
+using GraphNode = struct GraphNodeObject*;
+using ExecutableGraph = struct ExecutableGraphObject*;
+
+/// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNodeParameters {
+  Function function;
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;
+  Context context;
+};
+
+/// CUDA_MEMSET_NODE_PARAMS_v1
+struct MemsetNodeParameters {
+  DeviceAddress address;
+  size_t pitch;
+  unsigned value;
+  unsigned element_bytes;
+  size_t width;  // elements
+  size_t height;
+};
+
+// Results of calls that messages tell apart.
+inline constexpr int kSuccess = 0;
+inline constexpr int kOutOfMemory = 2;
+inline constexpr int kNoDevice = 100;
+inline constexpr int kNoBinaryForGpu = 209;
+inline constexpr int kNoPtxCompiler = 221;
+inline constexpr int kUnsupportedPtxVersion = 222;
+
+// Attributes, options and flags.
+inline constexpr int kMajorVersion = 75;
+inline constexpr int kMinorVersion = 76;
+inline constexpr int kMaxDynamicSharedBytes = 8;  // of a function
+inline constexpr int kJitErrorLog = 5;
+inline constexpr int kJitErrorLogBytes = 6;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventBlockingSync = 1;
+inline constexpr unsigned kEventNoTiming = 2;
+
+/// All functions that are used, by their exported names: F(name, parameters).
+#define SGTC_CUDA_FUNCTIONS(F)                                                                     \
+  F(cuInit, (unsigned flags))                                                                      \
+  F(cuDriverGetVersion, (int* version))                                                            \
+  F(cuGetErrorName, (int result, const char** text))                                               \
+  F(cuGetErrorString, (int result, const char** text))                                             \
+  F(cuDeviceGetCount, (int* count))                                                                \
+  F(cuDeviceGet, (int* device, int ordinal))                                                       \
+  F(cuDeviceGetName, (char* name, int capacity, int device))                                       \
+  F(cuDeviceGetAttribute, (int* value, int attribute, int device))                                 \
+  F(cuDevicePrimaryCtxRetain, (Context * context, int device))                                     \
+  F(cuCtxSetCurrent, (Context context))                                                            \
+  F(cuMemGetInfo_v2, (size_t* free, size_t* total))                                                \
+  F(cuMemAlloc_v2, (DeviceAddress * address, size_t bytes))                                        \
+  F(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags))                                 \
+  F(cuMemHostRegister_v2, (void* memory, size_t bytes, unsigned flags))                            \
+  F(cuMemsetD8Async, (DeviceAddress to, unsigned char value, size_t bytes, Stream stream))         \
+  F(cuMemcpyHtoDAsync_v2, (DeviceAddress to, const void* from, size_t bytes, Stream stream))       \
+  F(cuMemcpyDtoHAsync_v2, (void* to, DeviceAddress from, size_t bytes, Stream stream))             \
+  F(cuMemcpyDtoDAsync_v2, (DeviceAddress to, DeviceAddress from, size_t bytes, Stream stream))     \
+  F(cuStreamCreate, (Stream * stream, unsigned flags))                                             \
+  F(cuStreamSynchronize, (Stream stream))                                                          \
+  F(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                               \
+  F(cuEventCreate, (Event * event, unsigned flags))                                                \
+  F(cuEventRecord, (Event event, Stream stream))                                                   \
+  F(cuEventSynchronize, (Event event))                                                             \
+  F(cuModuleLoadDataEx,                                                                            \
+    (Module * module, const void* image, unsigned count, int* options, void** values))             \
+  F(cuModuleGetFunction, (Function * function, Module module, const char* name))                   \
+  F(cuFuncSetAttribute, (Function function, int attribute, int value))                             \
+  F(cuLaunchKernel, (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,         \
+                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,  \
+                     Stream stream, void** parameters, void** extra))                              \
+  F(cuGraphCreate, (Graph * graph, unsigned flags))                                                \
+  F(cuGraphDestroy, (Graph graph))                                                                 \
+  F(cuGraphAddKernelNode_v2, (GraphNode * node, Graph graph, const GraphNode* after, size_t count, \
+                              const KernelNodeParameters* parameters))                             \
+  F(cuGraphAddMemsetNode, (GraphNode * node, Graph graph, const GraphNode* after, size_t count,    \
+                           const MemsetNodeParameters* parameters, Context context))               \
+  F(cuGraphInstantiateWithFlags,                                                                   \
+    (ExecutableGraph * executable, Graph graph, unsigned long long flags))                         \
+  F(cuGraphLaunch, (ExecutableGraph executable, Stream stream))
+
+struct Functions {
+#define SGTC_CUDA_MEMBER(name, parameters) int(*name) parameters = nullptr;
+  SGTC_CUDA_FUNCTIONS(SGTC_CUDA_MEMBER)
+#undef SGTC_CUDA_MEMBER
+};
+
+}  // namespace sgtc::runtime::cuda

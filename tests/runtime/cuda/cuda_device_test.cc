@@ -1,0 +1,267 @@
+// Whole runs on the stub of the CUDA driver: they give the bits of the same program on the CPU.
+#include "cuda/cuda_device.h"
+
+#include <limits>
+
+#include "runtime/cuda/stub_run.h"
+#include "support/catch.h"
+
+namespace sgtc::runtime::cuda {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+// What a run with a log and saved weights leaves behind.
+struct Outcome {
+  std::vector<nlohmann::json> losses, norms, eval_losses;
+  std::string weights, prediction;
+};
+
+Outcome outcome_of(const TemporaryFolder& folder) {
+  return {log_values(folder / "log", "loss"), log_values(folder / "log", "grad_norm"),
+          log_values(folder / "log", "eval_loss"), read_file(folder / "w.safetensors"),
+          read_file(folder / "p.npy")};
+}
+
+Strings full_run(const RegressionRun& run, const Strings& more = {}) {
+  Strings all = {"--steps",
+                 "9",
+                 "--lr",
+                 "0.1",
+                 "--shuffle",
+                 "--log",
+                 run.folder / "log",
+                 "--save",
+                 run.folder / "w.safetensors",
+                 "--eval",
+                 "x=" + run.folder / "x.npy",
+                 "--eval",
+                 "y=" + run.folder / "y.npy",
+                 "--eval-every",
+                 "4",
+                 "--predict",
+                 "prediction=" + run.folder / "p.npy"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void check_equal(const Outcome& found, const Outcome& expected) {
+  CHECK(found.losses == expected.losses);
+  CHECK(found.norms == expected.norms);
+  CHECK(found.eval_losses == expected.eval_losses);
+  CHECK(found.weights == expected.weights);
+  CHECK(found.prediction == expected.prediction);
+}
+
+Outcome cpu_outcome() {
+  const RegressionRun cpu;
+  REQUIRE(cpu.run(full_run(cpu)).code == 0);
+  return outcome_of(cpu.folder);
+}
+
+}  // namespace
+
+TEST_CASE("a GPU trains, evaluates and predicts as the CPU does") {
+  const Outcome expected = cpu_outcome();
+  REQUIRE(expected.losses.size() == 9);
+  const StubRun gpu;
+  const ChildResult graphs = gpu.run(full_run(gpu.regression), {{"SGTC_POISON", "1"}});
+  INFO(graphs.errors);
+  REQUIRE(graphs.code == 0);
+  check_equal(outcome_of(gpu.folder()), expected);
+  REQUIRE(gpu.run(full_run(gpu.regression), {{"SGTC_STEPWISE", "1"}}).code == 0);
+  check_equal(outcome_of(gpu.folder()), expected);
+}
+
+TEST_CASE("a GPU resumes from a checkpoint with the same bits") {
+  const StubRun gpu;
+  const std::string weights = gpu.folder() / "w.safetensors";
+  const auto train = [&](const char* steps, const Strings& more) {
+    Strings all = {"--steps", steps, "--save", weights};
+    all.insert(all.end(), more.begin(), more.end());
+    const ChildResult result = gpu.run(all);
+    INFO(result.errors);
+    REQUIRE(result.code == 0);
+    return read_file(weights);
+  };
+  const std::string expected = train("10", {});
+  const Strings checkpoint = {"--checkpoint", gpu.folder() / "c", "--save-every", "3", "--resume",
+                              "auto"};
+  CHECK(train("7", checkpoint) != expected);
+  CHECK(train("10", checkpoint) == expected);
+}
+
+TEST_CASE("a step that is not finite is skipped and counted, or ends the run") {
+  const StubRun gpu;
+  std::vector<float> y(24, 1.0F);
+  y[7] = std::numeric_limits<float>::infinity();
+  write_npy(gpu.folder() / "y.npy", "f32", {24}, y);
+  const ChildResult skipped = gpu.run({"--steps", "4", "--log", gpu.folder() / "log"});
+  CHECK(skipped.code == 0);
+  CHECK(contains(skipped.output, "1 of 4 steps were skipped"));
+  CHECK(log_values(gpu.folder() / "log", "skipped") ==
+        std::vector<nlohmann::json>{false, true, false, false});
+  const ChildResult stopped = gpu.run({"--steps", "4", "--on-nan", "stop"});
+  CHECK(stopped.code == 1);
+  CHECK(stopped.errors.find("error: step 2: loss or gradient is not finite") == 0);
+}
+
+TEST_CASE("an index out of range names its node, at most one step late") {
+  const StubRun gpu;
+  std::vector<float> x(24 * kWidth, 1.0F);
+  std::fill_n(x.begin() + 6 * kWidth, kWidth, 1e30F);  // the second step
+  write_npy(gpu.folder() / "x.npy", "f32", {24, kWidth}, x);
+  const ChildResult result = gpu.run({"--steps", "4", "--log", gpu.folder() / "log"});
+  CHECK(result.code == 1);
+  CHECK(result.errors ==
+        "error: node dot: index 7 is out of range for extent 5; check the index data that is "
+        "fed\n");
+  CHECK(log_values(gpu.folder() / "log", "loss").size() == 1);
+  CHECK(gpu.calls({"cuGraphLaunch"}).size() == 3);
+}
+
+TEST_CASE("the graph has the plan's kernels in the plan's order") {
+  const StubRun gpu;
+  REQUIRE(gpu.run({"--steps", "1"}).code == 0);
+  CHECK(gpu.calls({"node"}) ==
+        Strings{"node 0 clear 132 after",  // the status block, gradient and loss
+                "node 1 forward 2x128 after 0", "node 2 backward 4x128 after 1",
+                "node 3 forward 2x128 after 2", "node 4 backward 4x128 after 3",
+                "node 5 forward 2x128 after 4", "node 6 backward 4x128 after 5",
+                "node 7 update 1x32 after 6",
+                // evaluation
+                "node 0 clear 132 after", "node 1 evaluate 1x32 after 0",
+                "node 2 evaluate 1x32 after 1", "node 3 evaluate 1x32 after 2"});
+  CHECK(gpu.calls({"cuInit"}) == Strings{"cuInit connections 32"});
+}
+
+TEST_CASE("a step starts before the results of the one before are read") {
+  const StubRun gpu;
+  REQUIRE(gpu.run({"--steps", "3"}).code == 0);
+  Strings calls = gpu.calls({"cuGraphLaunch", "cuEventSynchronize", "cuStreamSynchronize"});
+  calls.erase(std::remove(calls.begin(), calls.end(), "cuStreamSynchronize"), calls.end());
+  // Before each launch the host waits for the copy of inputs of the step before, which does not
+  // wait for that step; after it, for the results of the step before.
+  const std::string wait = "cuEventSynchronize";
+  const std::string launch = "cuGraphLaunch";
+  CHECK(calls == Strings{wait, launch, wait, launch, wait, wait, launch, wait, wait});
+}
+
+TEST_CASE("a dry run tells about the GPU") {
+  const StubRun gpu;
+  const ChildResult result = gpu.run({"--dry-run"}, {{"SGTC_POISON", "1"}});
+  INFO(result.errors);
+  CHECK(result.code == 0);
+  CHECK(contains(result.output, "bytes | GPU 0 Stub sm_90 | CUDA 12.4 | GPU memory in use "));
+  CHECK(contains(result.output, "step 1/"));
+  CHECK(contains(result.output, "arena: highest byte touched "));
+}
+
+TEST_CASE("what programs for GPUs cannot do is refused by name") {
+  const StubRun gpu;
+  CHECK(contains(gpu.run({"--steps", "1", "--trace", gpu.folder() / "t.json"}).errors,
+                 "error: --trace: programs for GPUs cannot record one"));
+}
+
+TEST_CASE("a machine that a GPU program cannot run on is told so in one message") {
+  const StubRun gpu;
+  const auto refusal = [&](const std::map<std::string, std::string>& environment) {
+    const ChildResult result = gpu.run({"--steps", "1"}, environment);
+    CHECK(result.code == 1);
+    CHECK(std::count(result.errors.begin(), result.errors.end(), '\n') == 1);
+    return result.errors;
+  };
+  CHECK(contains(refusal({{"SGTC_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}}),
+                 "error: CUDA driver: cannot be loaded: /nowhere/libcuda.so.1"));
+  CHECK(contains(refusal({{"SGTC_CUDA_LIBRARY", "libm.so.6"}}),
+                 "error: CUDA driver: has no function cuInit; this program needs a driver"));
+  CHECK(contains(refusal({{"SGTC_STUB_GPUS", "0"}}),
+                 "error: GPU: the CUDA driver finds none; run on a machine with a GPU"));
+  CHECK(contains(refusal({{"SGTC_STUB_CAPABILITY", "80"}}),
+                 "error: GPU 0 (Stub): is of architecture sm_80, the program was compiled for "
+                 "sm_90a"));
+  CHECK(contains(refusal({{"SGTC_STUB_CAPABILITY", "100"}}), "is of architecture sm_100"));
+  CHECK(contains(refusal({{"SGTC_STUB_MEMORY", "1000"}}),
+                 "error: GPU 0 (Stub): the program needs 0.00 GiB of its memory, free are"));
+  CHECK(contains(refusal({{"SGTC_STUB_FAIL", "cuDevicePrimaryCtxRetain=802"}}),
+                 "cuDevicePrimaryCtxRetain(&gpu.context, device) failed: scripted error "
+                 "(CUDA_ERROR_STUB, 802)"));
+}
+
+TEST_CASE("code that the driver cannot load is told with versions") {
+  const StubRun gpu;
+  const ChildResult foreign = gpu.run({"--steps", "1"}, {{"SGTC_STUB_FAIL", "load cubin=200"}});
+  CHECK(contains(foreign.errors, "cuModuleLoadDataEx(cubin) failed"));
+  // A cubin for another architecture leaves the PTX.
+  REQUIRE(gpu.run({"--steps", "1"}, {{"SGTC_STUB_FAIL", "load cubin=0"}}).code == 0);
+  CHECK(gpu.calls({"load"}) == Strings{"load cubin"});
+  const auto fall_back = [](const char* text) {
+    SgtcGpuImage image = kGpuImage;
+    image.cubin = nullptr;
+    image.ptx = text;
+    return image;
+  };
+  const SgtcGpuImage image = fall_back(".version 8.6\n.target sm_90a\n");
+  const SgtcGpuKernel kernels[] = {{"forward", &image, 1, 0}};
+  const ChildResult result = run_child([&] {
+    setenv("SGTC_CUDA_LIBRARY", SGTC_CUDA_STUB, 1);
+    setenv("SGTC_STUB_FAIL", "load ptx=222", 1);
+    Program program = gpu_program(gpu.regression.program());
+    program.gpu_kernels = kernels;
+    program.gpu_kernel_count = 1;
+    return call_program(program, gpu.regression.arguments({"--steps", "1"}));
+  });
+  CHECK(result.code == 1);
+  CHECK(result.errors ==
+        "error: GPU 0 (Stub): the driver (CUDA 12.4) cannot compile the program's PTX of version "
+        "8.6: scripted error (CUDA_ERROR_STUB, 222); install a newer driver, or compile the "
+        "program where ptxas is found\n");
+}
+
+TEST_CASE("a kernel that fails is found, and step by step it is named") {
+  const StubRun gpu;
+  const std::map<std::string, std::string> fault = {{"SGTC_STUB_FAIL", "kernel backward=700@5"}};
+  const ChildResult whole = gpu.run({"--steps", "4"}, fault);
+  CHECK(whole.code == 1);
+  CHECK(contains(whole.errors,
+                 "error: GPU 0 (Stub): a kernel failed: scripted error "
+                 "(CUDA_ERROR_STUB, 700); run again with SGTC_STEPWISE=1"));
+  std::map<std::string, std::string> stepwise = fault;
+  stepwise["SGTC_STEPWISE"] = "1";
+  CHECK(contains(gpu.run({"--steps", "4"}, stepwise).errors,
+                 "error: GPU 0 (Stub): kernel backward of task forward_backward failed in step 2, "
+                 "micro-batch 1: scripted error"));
+}
+
+TEST_CASE("a kernel that the program lacks is named") {
+  plan::Plan plan = gpu_plan();
+  plan.kernels[0].symbol = "absent";
+  plan.positions[0].tasks[0].calls[0].kernel = "absent";
+  CHECK(contains(StubRun(plan).run({"--steps", "1"}).errors, "there is no kernel absent"));
+}
+
+TEST_CASE("each rank of a host takes a GPU of its own") {
+  const auto ordinal = [](int64_t local_rank, const char* gpus, const char* visible) {
+    const ChildResult result = run_child([&] {
+      setenv("SGTC_CUDA_LIBRARY", SGTC_CUDA_STUB, 1);
+      setenv("SGTC_STUB_GPUS", gpus, 1);
+      setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+      Driver driver;
+      return 10 + choose_gpu(driver, "sm_80", local_rank, 4).ordinal;
+    });
+    return result.code == 1 ? result.errors : std::to_string(result.code - 10);
+  };
+  CHECK(ordinal(0, "4", "") == "0");
+  CHECK(ordinal(3, "4", "") == "3");
+  CHECK(ordinal(3, "1", "2") == "0");
+  CHECK(ordinal(3, "1", "") ==
+        "error: GPU: 4 ranks run on this host, GPUs that are visible: 1; start no more ranks than "
+        "GPUs on a host\n");
+}
+
+}  // namespace sgtc::runtime::cuda

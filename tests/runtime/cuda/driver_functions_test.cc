@@ -1,0 +1,80 @@
+// The own declarations of the driver's interface, beside those of cuda.h where that is found.
+#include "runtime/cuda/driver_functions.h"
+
+#ifdef SGTC_HAS_CUDA_HEADER
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "support/catch.h"
+
+namespace sgtc::runtime::cuda {
+namespace {
+
+// Pointers and numbers are passed alike if they are of one kind and size.
+template <typename Own, typename Theirs>
+constexpr bool same_kind =
+    sizeof(Own) == sizeof(Theirs) && std::is_pointer_v<Own> == std::is_pointer_v<Theirs>;
+
+template <typename... Own, typename... Theirs>
+constexpr bool agree(int (*)(Own...), CUresult (*)(Theirs...)) {
+  if constexpr (sizeof...(Own) == sizeof...(Theirs)) {
+    return (same_kind<Own, Theirs> && ...);
+  } else {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("functions of the driver are declared as in cuda.h") {
+  const Functions own;
+#define SGTC_CHECK_AGREES(name, parameters) \
+  CHECK(agree(decltype(own.name){}, static_cast<decltype(&::name)>(nullptr)));
+  SGTC_CUDA_FUNCTIONS(SGTC_CHECK_AGREES)
+#undef SGTC_CHECK_AGREES
+}
+
+TEST_CASE("structures of the driver are laid out as in cuda.h") {
+  STATIC_REQUIRE(sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+  STATIC_REQUIRE(offsetof(KernelNodeParameters, grid) ==
+                 offsetof(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX));
+  STATIC_REQUIRE(offsetof(KernelNodeParameters, block) ==
+                 offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX));
+  STATIC_REQUIRE(offsetof(KernelNodeParameters, shared_bytes) ==
+                 offsetof(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes));
+  STATIC_REQUIRE(offsetof(KernelNodeParameters, parameters) ==
+                 offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+  STATIC_REQUIRE(offsetof(KernelNodeParameters, context) ==
+                 offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+  STATIC_REQUIRE(sizeof(MemsetNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS));
+  STATIC_REQUIRE(offsetof(MemsetNodeParameters, value) == offsetof(CUDA_MEMSET_NODE_PARAMS, value));
+  STATIC_REQUIRE(offsetof(MemsetNodeParameters, element_bytes) ==
+                 offsetof(CUDA_MEMSET_NODE_PARAMS, elementSize));
+  STATIC_REQUIRE(offsetof(MemsetNodeParameters, width) == offsetof(CUDA_MEMSET_NODE_PARAMS, width));
+  STATIC_REQUIRE(offsetof(MemsetNodeParameters, height) ==
+                 offsetof(CUDA_MEMSET_NODE_PARAMS, height));
+}
+
+TEST_CASE("constants of the driver are those of cuda.h") {
+  CHECK(kSuccess == CUDA_SUCCESS);
+  CHECK(kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(kNoDevice == CUDA_ERROR_NO_DEVICE);
+  CHECK(kNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(kNoPtxCompiler == CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  CHECK(kUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  CHECK(kMajorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  CHECK(kMinorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  CHECK(kMaxDynamicSharedBytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  CHECK(kJitErrorLog == CU_JIT_ERROR_LOG_BUFFER);
+  CHECK(kJitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+  CHECK(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+  CHECK(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
+  CHECK(kEventNoTiming == CU_EVENT_DISABLE_TIMING);
+}
+
+}  // namespace sgtc::runtime::cuda
+
+#endif

@@ -1,0 +1,360 @@
+#include "runtime/cuda/stub_driver.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cuda/driver_functions.h"
+
+namespace sgtc::runtime::cuda {
+
+struct StreamObject {
+  std::deque<std::function<int()>> work;
+};
+
+// The state that it had when it was recorded last.
+struct EventObject {
+  StreamObject* stream = nullptr;
+  uint64_t number = 0;  // of records
+  uint64_t reached = 0;
+};
+
+struct ModuleObject {
+  const StubImage* image;
+};
+
+struct FunctionObject {
+  const StubKernel* kernel;
+};
+
+struct GraphNodeObject {
+  size_t index;
+  std::function<int()> work;
+};
+
+struct GraphObject {
+  std::deque<GraphNodeObject> nodes;
+};
+
+struct ExecutableGraphObject {
+  std::vector<std::function<int()>> work;
+};
+
+namespace {
+
+uint64_t number_from(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+void log(const std::string& line) {
+  const char* path = std::getenv("SGTC_STUB_LOG");
+  if (!path) return;
+  std::FILE* file = std::fopen(path, "ae");
+  if (!file) return;
+  std::fprintf(file, "%s\n", line.c_str());
+  std::fclose(file);
+}
+
+// The scripted result of a call.
+int scripted(const std::string& name) {
+  static std::map<std::string, int> calls;
+  const int call = ++calls[name];
+  const char* text = std::getenv("SGTC_STUB_FAIL");
+  if (!text || std::strncmp(text, (name + "=").c_str(), name.size() + 1) != 0) return kSuccess;
+  const char* from = std::strchr(text, '@');
+  return call >= (from ? std::atoi(from + 1) : 1) ? std::atoi(text + name.size() + 1) : kSuccess;
+}
+
+// Logs the call and returns from the caller if the script says so.
+#define STUB_ENTER(name, details)     \
+  log(std::string(name) + (details)); \
+  if (const int result = scripted(name)) return result
+
+int drain(StreamObject* stream) {
+  while (!stream->work.empty()) {
+    const std::function<int()> work = std::move(stream->work.front());
+    stream->work.pop_front();
+    if (const int result = work()) return result;
+  }
+  return kSuccess;
+}
+
+// Works in the event's stream until its last record, or the `number`-th, is reached.
+int reach(EventObject* event, uint64_t number) {
+  while (event->reached < number && !event->stream->work.empty()) {
+    const std::function<int()> work = std::move(event->stream->work.front());
+    event->stream->work.pop_front();
+    if (const int result = work()) return result;
+  }
+  return kSuccess;
+}
+
+int run_kernel(const StubKernel& kernel, unsigned blocks, const std::vector<uint64_t>& parameters) {
+  std::vector<void*> arguments;
+  for (int64_t i = 0; i < kernel.arguments; ++i) {
+    arguments.push_back(reinterpret_cast<void*>(parameters[static_cast<size_t>(i)]));
+  }
+  kernel.function(arguments.data(), 0, blocks, static_cast<int64_t>(parameters.back()));
+  return scripted(std::string("kernel ") + kernel.symbol);
+}
+
+std::function<int()> kernel_work(Function function, unsigned blocks, void** parameters) {
+  std::vector<uint64_t> values;
+  for (int64_t i = 0; i <= function->kernel->arguments; ++i) {
+    values.push_back(*static_cast<uint64_t*>(parameters[i]));
+  }
+  return [=] { return run_kernel(*function->kernel, blocks, values); };
+}
+
+std::function<int()> copy_work(void* to, const void* from, size_t bytes) {
+  return [=] {
+    std::memcpy(to, from, bytes);
+    return kSuccess;
+  };
+}
+
+void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+
+size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30); }
+
+size_t memory_used = 0;
+
+std::string after_text(const GraphNode* after, size_t count) {
+  std::string text = " after";
+  for (size_t i = 0; i < count; ++i) text += " " + std::to_string(after[i]->index);
+  return text;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  STUB_ENTER("cuInit", std::string(" connections ") + std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
+  return number_from("SGTC_STUB_GPUS", 1) == 0 ? kNoDevice : kSuccess;
+}
+
+int cuDriverGetVersion(int* version) {
+  *version = 12040;
+  return kSuccess;
+}
+
+int cuGetErrorName(int result, const char** text) {
+  *text = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_STUB";
+  return kSuccess;
+}
+
+int cuGetErrorString(int, const char** text) {
+  *text = "scripted error";
+  return kSuccess;
+}
+
+int cuDeviceGetCount(int* count) {
+  *count = static_cast<int>(number_from("SGTC_STUB_GPUS", 1));
+  return kSuccess;
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+  STUB_ENTER("cuDeviceGet", " " + std::to_string(ordinal));
+  *device = ordinal;
+  return kSuccess;
+}
+
+int cuDeviceGetName(char* name, int capacity, int) {
+  std::snprintf(name, static_cast<size_t>(capacity), "Stub");
+  return kSuccess;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  const int capability = static_cast<int>(number_from("SGTC_STUB_CAPABILITY", 90));
+  *value = attribute == kMajorVersion ? capability / 10 : capability % 10;
+  return kSuccess;
+}
+
+int cuDevicePrimaryCtxRetain(Context* context, int) {
+  STUB_ENTER("cuDevicePrimaryCtxRetain", "");
+  *context = nullptr;
+  return kSuccess;
+}
+
+int cuCtxSetCurrent(Context) { return kSuccess; }
+
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *total = memory_total();
+  *free = memory_total() - memory_used;
+  return kSuccess;
+}
+
+int cuMemAlloc_v2(DeviceAddress* address, size_t bytes) {
+  STUB_ENTER("cuMemAlloc_v2", " " + std::to_string(bytes));
+  if (memory_used + bytes > memory_total()) return kOutOfMemory;
+  memory_used += bytes;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xA5, bytes);
+  *address = reinterpret_cast<DeviceAddress>(memory);
+  return kSuccess;
+}
+
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::calloc(1, bytes);
+  return kSuccess;
+}
+
+int cuMemHostRegister_v2(void*, size_t bytes, unsigned) {
+  STUB_ENTER("cuMemHostRegister_v2", " " + std::to_string(bytes));
+  return kSuccess;
+}
+
+int cuMemsetD8Async(DeviceAddress to, unsigned char value, size_t bytes, Stream stream) {
+  STUB_ENTER("cuMemsetD8Async", " " + std::to_string(bytes));
+  stream->work.push_back([=] {
+    std::memset(pointer(to), value, bytes);
+    return kSuccess;
+  });
+  return kSuccess;
+}
+
+int cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, size_t bytes, Stream stream) {
+  STUB_ENTER("cuMemcpyHtoDAsync_v2", " " + std::to_string(bytes));
+  stream->work.push_back(copy_work(pointer(to), from, bytes));
+  return kSuccess;
+}
+
+int cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, size_t bytes, Stream stream) {
+  STUB_ENTER("cuMemcpyDtoHAsync_v2", " " + std::to_string(bytes));
+  stream->work.push_back(copy_work(to, pointer(from), bytes));
+  return kSuccess;
+}
+
+int cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, size_t bytes, Stream stream) {
+  STUB_ENTER("cuMemcpyDtoDAsync_v2", " " + std::to_string(bytes));
+  stream->work.push_back(copy_work(pointer(to), pointer(from), bytes));
+  return kSuccess;
+}
+
+int cuStreamCreate(Stream* stream, unsigned) {
+  *stream = new StreamObject;
+  return kSuccess;
+}
+
+int cuStreamSynchronize(Stream stream) {
+  STUB_ENTER("cuStreamSynchronize", "");
+  return drain(stream);
+}
+
+int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  STUB_ENTER("cuStreamWaitEvent", "");
+  const uint64_t number = event->number;
+  stream->work.push_back([=] { return reach(event, number); });
+  return kSuccess;
+}
+
+int cuEventCreate(Event* event, unsigned) {
+  *event = new EventObject;
+  return kSuccess;
+}
+
+int cuEventRecord(Event event, Stream stream) {
+  STUB_ENTER("cuEventRecord", "");
+  const uint64_t number = ++event->number;
+  event->stream = stream;
+  stream->work.push_back([=] {
+    event->reached = number;
+    return kSuccess;
+  });
+  return kSuccess;
+}
+
+int cuEventSynchronize(Event event) {
+  STUB_ENTER("cuEventSynchronize", "");
+  return reach(event, event->number);
+}
+
+int cuModuleLoadDataEx(Module* module, const void* image, unsigned options, int*, void**) {
+  STUB_ENTER(options == 0 ? "load cubin" : "load ptx", "");
+  *module = new ModuleObject{static_cast<const StubImage*>(image)};
+  return kSuccess;
+}
+
+int cuModuleGetFunction(Function* function, Module module, const char* name) {
+  STUB_ENTER("cuModuleGetFunction", std::string(" ") + name);
+  const StubKernel* end = module->image->kernels + module->image->count;
+  const StubKernel* found =
+      std::find_if(module->image->kernels, end,
+                   [&](const StubKernel& kernel) { return std::strcmp(kernel.symbol, name) == 0; });
+  if (found == end) return 500;
+  *function = new FunctionObject{found};
+  return kSuccess;
+}
+
+int cuFuncSetAttribute(Function, int, int) { return kSuccess; }
+
+int cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
+                   unsigned, unsigned, Stream stream, void** parameters, void**) {
+  STUB_ENTER("cuLaunchKernel", std::string(" ") + function->kernel->symbol + " " +
+                                   std::to_string(grid) + "x" + std::to_string(threads));
+  stream->work.push_back(kernel_work(function, grid, parameters));
+  return kSuccess;
+}
+
+int cuGraphCreate(Graph* graph, unsigned) {
+  STUB_ENTER("cuGraphCreate", "");
+  *graph = new GraphObject;
+  return kSuccess;
+}
+
+int cuGraphDestroy(Graph graph) {
+  delete graph;
+  return kSuccess;
+}
+
+int cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
+                            const KernelNodeParameters* parameters) {
+  const size_t index = graph->nodes.size();
+  STUB_ENTER("node", " " + std::to_string(index) + " " + parameters->function->kernel->symbol +
+                         " " + std::to_string(parameters->grid[0]) + "x" +
+                         std::to_string(parameters->block[0]) + after_text(after, count));
+  graph->nodes.push_back(
+      {index, kernel_work(parameters->function, parameters->grid[0], parameters->parameters)});
+  *node = &graph->nodes.back();
+  return kSuccess;
+}
+
+int cuGraphAddMemsetNode(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
+                         const MemsetNodeParameters* parameters, Context) {
+  const size_t index = graph->nodes.size();
+  const size_t bytes = parameters->width * parameters->element_bytes;
+  STUB_ENTER("node", " " + std::to_string(index) + " clear " + std::to_string(bytes) +
+                         after_text(after, count));
+  void* to = pointer(parameters->address);
+  graph->nodes.push_back({index, [=] {
+                            std::memset(to, 0, bytes);
+                            return kSuccess;
+                          }});
+  *node = &graph->nodes.back();
+  return kSuccess;
+}
+
+int cuGraphInstantiateWithFlags(ExecutableGraph* executable, Graph graph, unsigned long long) {
+  STUB_ENTER("cuGraphInstantiateWithFlags", "");
+  *executable = new ExecutableGraphObject;
+  for (const GraphNodeObject& node : graph->nodes) (*executable)->work.push_back(node.work);
+  return kSuccess;
+}
+
+int cuGraphLaunch(ExecutableGraph executable, Stream stream) {
+  STUB_ENTER("cuGraphLaunch", "");
+  for (const std::function<int()>& work : executable->work) stream->work.push_back(work);
+  return kSuccess;
+}
+
+}  // extern "C"
+
+}  // namespace sgtc::runtime::cuda

@@ -1,0 +1,36 @@
+// What tests tell the stub of the CUDA driver, stub_driver.cc.
+//
+// The stub is a library of its own that programs load in place of the driver. Its GPU's memory is
+// the host's and its kernels are functions of the test program. Work in streams is done as late as
+// the driver's rules allow, when somebody waits for it: whoever reads a result too early, or
+// overwrites a value that is still to be copied, is found out.
+//
+// It is controlled by variables of the environment:
+//
+//   SGTC_STUB_LOG      a file that gets a line per call
+//   SGTC_STUB_FAIL     "cuMemAlloc_v2=2": that function gives result 2; "@3" at the end: from its
+//                      third call on
+//   SGTC_STUB_GPUS     number of GPUs; 1 by default
+//   SGTC_STUB_CAPABILITY  compute capability; 90 by default
+//   SGTC_STUB_MEMORY   bytes of the GPU
+#pragma once
+
+#include <cstdint>
+
+namespace sgtc::runtime::cuda {
+
+/// One kernel of an image for the stub: it runs all blocks at once.
+struct StubKernel {
+  const char* symbol;
+  void (*function)(void* const* arguments, int64_t block_begin, int64_t block_end,
+                   int64_t micro_batch);
+  int64_t arguments;
+};
+
+/// What the "cubin" of an image for the stub is.
+struct StubImage {
+  const StubKernel* kernels;
+  int64_t count;
+};
+
+}  // namespace sgtc::runtime::cuda

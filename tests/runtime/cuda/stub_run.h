@@ -1,0 +1,74 @@
+// The regression program compiled for a GPU, over the stub of the driver.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/stub_driver.h"
+#include "runtime/regression_data.h"
+
+namespace sgtc::runtime::cuda {
+
+inline constexpr StubKernel kStubKernels[] = {{"forward", regression_forward, 5},
+                                              {"backward", regression_backward, 4},
+                                              {"update", regression_update, 7},
+                                              {"evaluate", regression_evaluate, 5}};
+inline constexpr StubImage kStubImage = {kStubKernels, 4};
+inline const SgtcGpuImage kGpuImage = {reinterpret_cast<const unsigned char*>(&kStubImage),
+                                       ".version 8.6\n.target sm_90a\n"};
+inline const SgtcGpuKernel kGpuKernels[] = {{"forward", &kGpuImage, 128, 0},
+                                            {"backward", &kGpuImage, 128, 0},
+                                            {"update", &kGpuImage, 32, 1024},
+                                            {"evaluate", &kGpuImage, 32, 0}};
+
+inline plan::Plan gpu_plan() {
+  plan::Plan plan = regression_plan();
+  plan.target = "sm_90a";
+  plan.cpu_features.clear();
+  return plan;
+}
+
+inline Program gpu_program(Program program) {
+  program.kernels = nullptr;
+  program.kernel_count = 0;
+  program.gpu_kernels = kGpuKernels;
+  program.gpu_kernel_count = std::size(kGpuKernels);
+  return program;
+}
+
+class StubRun {
+ public:
+  explicit StubRun(plan::Plan plan = gpu_plan()) : regression(24, std::move(plan)) {}
+
+  /// Runs with these variables of the environment; the stub's log is fresh.
+  ChildResult run(const std::vector<std::string>& arguments,
+                  std::map<std::string, std::string> environment = {}) const {
+    std::remove((folder() / "calls").c_str());
+    environment.emplace("SGTC_CUDA_LIBRARY", SGTC_CUDA_STUB);
+    environment.emplace("SGTC_STUB_LOG", folder() / "calls");
+    return run_child([&] {
+      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+      return call_program(gpu_program(regression.program()), regression.arguments(arguments));
+    });
+  }
+
+  /// The lines of the last run's log that begin with one of the words.
+  std::vector<std::string> calls(const std::vector<std::string>& words) const {
+    std::vector<std::string> found;
+    std::istringstream lines(read_file(folder() / "calls"));
+    for (std::string line; std::getline(lines, line);) {
+      for (const std::string& word : words) {
+        if (line.compare(0, word.size(), word) == 0) found.push_back(line);
+      }
+    }
+    return found;
+  }
+
+  const TemporaryFolder& folder() const { return regression.folder; }
+  RegressionRun regression;
+};
+
+}  // namespace sgtc::runtime::cuda
