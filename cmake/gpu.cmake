@@ -7,6 +7,7 @@
 #   gpu_attention_check
 #   gpu_matmul_bench        measure them
 #   gpu_attention_bench
+#   gpu_training_check      trains a program made by hand through the whole runtime
 #
 # Programs and cubins can be carried to a machine with a GPU: scripts/gpu.sh.
 
@@ -89,6 +90,10 @@ function(sgtc_add_gpu_kernels)
   sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/tests/gpu/helpers.cc" "${helpers}"
                           ${SGTC_KERNEL_SM_90A_FLAGS} -I "${CMAKE_SOURCE_DIR}/tests")
   sgtc_add_cubin(helpers 168 "fill_random;count_poison;count_differences" "${helpers}")
+  set(regression "${CMAKE_BINARY_DIR}/kernels/regression.cc.bc")
+  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/tests/gpu/regression.cc" "${regression}"
+                          ${SGTC_KERNEL_SM_90A_FLAGS})
+  sgtc_add_cubin(regression 168 "forward;backward;update;evaluate;faulty" "${regression}")
   add_custom_target(gpu_kernels ALL DEPENDS ${SGTC_GPU_OUTPUTS})
 endfunction()
 
@@ -111,4 +116,8 @@ function(sgtc_add_gpu_programs)
     target_link_libraries(gpu_${name}_check PRIVATE sgtc_gpu_testing)
     target_link_libraries(gpu_${name}_bench PRIVATE sgtc_gpu_testing)
   endforeach()
+  add_executable(gpu_training_check tests/gpu/training_check.cc)
+  target_include_directories(gpu_training_check PRIVATE "${CMAKE_SOURCE_DIR}/tests")
+  target_link_libraries(gpu_training_check PRIVATE sgtc_runtime sgtc_options)
+  target_link_options(gpu_training_check PRIVATE -static-libstdc++ -static-libgcc)
 endfunction()

@@ -12,13 +12,15 @@ set -euo pipefail
 pack() {
   local root
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-  cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench}
+  cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench} \
+    gpu_training_check
   if [ ! -e "$root/build/gpu/plain.cubin" ]; then
     echo "$root/build/gpu has no cubins: ptxas (CUDA toolkit) was not found when the build was configured" >&2
     exit 1
   fi
   mkdir -p "$1"
   cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_{matmul,attention}_{check,bench} \
+    "$root"/build/bin/gpu_training_check "$root"/build/gpu/regression.ptx \
     "$root/scripts/gpu.sh" "$root/tests/gpu/attention_peers.py" "$1"
 }
 
@@ -37,6 +39,7 @@ PYTHON
 run() {
   local folder=$1 cublas
   shift
+  "$folder/gpu_training_check" "$folder"
   "$folder/gpu_matmul_check" "$folder"
   "$folder/gpu_attention_check" "$folder"
   cublas=$(find_cublas)
