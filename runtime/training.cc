@@ -212,7 +212,7 @@ void Training::write_checkpoint() {
   part.position = coordinates.pp;
   part.positions = axis_size(session_.plan(), "pp");
   part.writes = coordinates.dp == 0 && coordinates.tp == 0;
-  session_.download_states();
+  if (part.writes) session_.download_states();
   part.model = session_.states().model_tensors();
   part.optimizer = session_.states().optimizer_tensors();
   require(writer_.write(job_, progress_, part));
@@ -220,13 +220,13 @@ void Training::write_checkpoint() {
 }
 
 void Training::write_weights() const {
-  session_.download_states();
   const TensorMap layout = model_layout(session_.plan());
   int64_t bytes = 0;
   for (const auto& [name, tensor] : layout) bytes += tensor.bytes;
   JointFile file(job_, options_.save);
   file.begin(safetensors_header(layout), bytes);
   const bool writes = session_.coordinates().dp == 0 && session_.coordinates().tp == 0;
+  if (writes) session_.download_states();
   const TensorMap own = writes ? session_.states().model_tensors() : TensorMap();
   int64_t offset = 0;
   for (const auto& [name, tensor] : layout) {

@@ -120,6 +120,7 @@ std::string gpu_images(const Workspace& work, const std::vector<GpuImage>& image
     entries += ".quad " + (bytes.empty() ? "0" : label) + "\n";
   };
   for (size_t i = 0; i < images.size(); ++i) {
+    SGTC_CHECK(!images[i].cubin.empty() || !images[i].ptx.empty(), "a GPU image is empty");
     add("cubin" + std::to_string(i), images[i].cubin);
     add("ptx" + std::to_string(i), images[i].ptx);
   }
