@@ -1,11 +1,13 @@
 #include "link/executable.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "link/assemble.h"
+#include "plan/format.h"
 #include "support/catch.h"
 #include "support/diagnostics.h"
 
@@ -30,6 +32,24 @@ std::string contents(const fs::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// One step that calls one kernel without arguments.
+plan::Plan gpu_plan(const std::string& symbol) {
+  plan::Plan plan;
+  plan.target = "sm_90a";
+  plan.mesh = {{"pp", 1}, {"dp", 1}, {"tp", 1}};
+  plan.kernels.resize(1);
+  plan.kernels[0].symbol = symbol;
+  plan::Position& position = plan.positions.emplace_back();
+  position.tasks.resize(1);
+  position.tasks[0].name = "step";
+  position.tasks[0].kind = "compute";
+  position.tasks[0].calls.resize(1);
+  position.tasks[0].calls[0].kernel = symbol;
+  position.schedules["train"].resize(1);
+  position.schedules["train"][0].task = "step";
+  return plan;
 }
 
 /// A folder that is removed at the end of the test.
@@ -73,6 +93,23 @@ TEST_CASE("kernels for GPUs are embedded with a zero behind their code") {
   const int64_t geometry[] = {384, 232448};
   CHECK(program.find(std::string(reinterpret_cast<const char*>(geometry), sizeof geometry)) !=
         std::string::npos);
+}
+
+TEST_CASE("a program for GPUs hands the driver the image of each kernel") {
+  const Folder folder;
+  ExecutableInput input = small_program();
+  input.plans_json = nlohmann::json::array({gpu_plan("k_second")}).dump();
+  input.gpu_images = {{"", ".version 8.0\n"}, {"", ".version 8.1\n"}};
+  input.gpu_kernels = {{"k_first", 0, 128, 0}, {"k_second", 1, 384, 0}};
+  const std::string program = folder.path / "gpu";
+  write_executable(input, program);
+  const std::string command = "SGTC_CUDA_LIBRARY=" SGTC_CUDA_STUB
+                              " SGTC_STUB_FAIL='load ptx=222' " +
+                              program + " --steps 1 2> " + program + ".errors";
+  CHECK(std::system(command.c_str()) != 0);
+  const std::string errors = contents(program + ".errors");
+  INFO(errors);
+  CHECK(errors.find("cannot compile the program's PTX of version 8.1: ") != std::string::npos);
 }
 
 TEST_CASE("an output that cannot be written is an error and leaves nothing") {
