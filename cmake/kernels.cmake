@@ -2,7 +2,8 @@
 # compiles to LLVM bitcode when sgtc is built.
 #
 #   sgtc_kernels_blob  the bitcode of all of them, linked into one module and embedded
-#                      ("kernels_blob.h": sgtc_kernels_cpu_begin, sgtc_kernels_cpu_end)
+#                      ("kernels_blob.h": sgtc_kernels_cpu_begin, sgtc_kernels_cpu_end), and that of
+#                      kernels/math/gpu.cc for all GPUs (sgtc_kernels_gpu_begin, …_end)
 #   sgtc_kernels_cpu   the same bitcode as machine code, one object per source, for the tests and
 #                      benchmarks that stand beside the kernels
 
@@ -73,7 +74,10 @@ function(sgtc_add_kernels)
     DEPENDS ${modules}
     COMMENT "Linking the CPU kernels"
     VERBATIM)
-  sgtc_embed(sgtc_kernels_blob sgtc_kernels_cpu "${linked}")
+  set(gpu_math "${build}/math/gpu.cc.bc")
+  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/kernels/math/gpu.cc" "${gpu_math}"
+                          ${SGTC_KERNEL_SM_90A_FLAGS})
+  sgtc_embed(sgtc_kernels_blob sgtc_kernels_cpu "${linked}" sgtc_kernels_gpu "${gpu_math}")
   add_library(sgtc_kernels_cpu STATIC ${objects})
   set_target_properties(sgtc_kernels_cpu PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(sgtc_kernels_cpu INTERFACE "${CMAKE_SOURCE_DIR}/kernels"

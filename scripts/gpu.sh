@@ -13,15 +13,16 @@ pack() {
   local root
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench} \
-    gpu_training_check
+    gpu_training_check pack_loops gpu_loops_check
   if [ ! -e "$root/build/gpu/plain.cubin" ]; then
     echo "$root/build/gpu has no cubins: ptxas (CUDA toolkit) was not found when the build was configured" >&2
     exit 1
   fi
   mkdir -p "$1"
   cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_{matmul,attention}_{check,bench} \
-    "$root"/build/bin/gpu_training_check "$root"/build/gpu/regression.ptx \
+    "$root"/build/bin/gpu_{training,loops}_check "$root"/build/gpu/regression.ptx \
     "$root/scripts/gpu.sh" "$root/tests/gpu/attention_peers.py" "$1"
+  "$root/build/bin/pack_loops" "$1/loops"
 }
 
 find_cublas() {
@@ -42,6 +43,8 @@ run() {
   "$folder/gpu_training_check" "$folder"
   "$folder/gpu_matmul_check" "$folder"
   "$folder/gpu_attention_check" "$folder"
+  "$folder/gpu_loops_check" "$folder/loops"
+  "$folder/gpu_loops_check" "$folder/loops" --measure
   cublas=$(find_cublas)
   "$folder/gpu_matmul_bench" "$folder" ${cublas:+--cublas "$cublas"} "$@"
   "$folder/gpu_attention_bench" "$folder"

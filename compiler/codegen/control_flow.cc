@@ -22,6 +22,11 @@ void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, int64_t 
     if (length <= 0) return;
     if (length <= step) return body(begin);
   }
+  emit_for(builder, begin, end, builder.getInt64(static_cast<uint64_t>(step)), body);
+}
+
+void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, IrValue* step,
+              const std::function<void(IrValue*)>& body) {
   llvm::BasicBlock* before = builder.GetInsertBlock();
   llvm::BasicBlock* loop = new_block(builder, "loop");
   llvm::BasicBlock* after = new_block(builder, "after");
@@ -30,7 +35,7 @@ void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, int64_t 
   llvm::PHINode* i = builder.CreatePHI(builder.getInt64Ty(), 2);
   i->addIncoming(begin, before);
   body(i);
-  IrValue* next = builder.CreateNSWAdd(i, builder.getInt64(static_cast<uint64_t>(step)));
+  IrValue* next = builder.CreateNSWAdd(i, step);
   i->addIncoming(next, builder.GetInsertBlock());
   builder.CreateCondBr(builder.CreateICmpSLT(next, end), loop, after);
   builder.SetInsertPoint(after);

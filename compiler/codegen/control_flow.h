@@ -15,6 +15,10 @@ using IrValue = llvm::Value;
 void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, int64_t step,
               const std::function<void(IrValue*)>& body);
 
+/// The same with a step that is known at run time; the comparison is made for empty ranges too.
+void emit_for(llvm::IRBuilder<>& builder, IrValue* begin, IrValue* end, IrValue* step,
+              const std::function<void(IrValue*)>& body);
+
 /// if (condition) then().
 void emit_if(llvm::IRBuilder<>& builder, IrValue* condition, const std::function<void()>& then);
 

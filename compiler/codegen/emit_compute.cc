@@ -1,6 +1,7 @@
 #include "codegen/emit_compute.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
@@ -17,8 +18,8 @@ namespace {
 // Emits one operator. `dtype_` is the operands' common dtype.
 class Compute {
  public:
-  Compute(llvm::IRBuilder<>& builder, DType dtype)
-      : builder_(builder), lanes_(builder), dtype_(dtype) {}
+  Compute(llvm::IRBuilder<>& builder, DType dtype, int64_t lanes)
+      : builder_(builder), lanes_(builder, lanes), dtype_(dtype) {}
 
   IrValue* unary(const Expression& expression, IrValue* x);
   IrValue* binary(Op op, IrValue* a, IrValue* b, DType exponent_dtype);
@@ -53,18 +54,19 @@ class Compute {
   DType dtype_;
 };
 
-// 16 floats at once; doubles one after the other.
+// 16 floats at once; doubles and shorter vectors one after the other.
 IrValue* Compute::math(const std::string& name, std::vector<IrValue*> operands) {
   llvm::Module& module = *builder_.GetInsertBlock()->getModule();
   bool is_double = dtype_ == DType::kFloat64;
+  bool is_vector = !is_double && lanes_.count() == kLanes;
   llvm::Type* type = lanes_.type(dtype_);
-  if (is_double) type = builder_.getDoubleTy();
+  if (!is_vector) type = type->getScalarType();
   std::vector<llvm::Type*> parameters(operands.size(), type);
-  llvm::FunctionCallee function =
-      module.getOrInsertFunction("sgtc_" + name + (is_double ? "_f64" : "_v16f32"),
-                                 llvm::FunctionType::get(type, parameters, false));
-  if (!is_double) return builder_.CreateCall(function, operands);
-  return emit_lane_loop(builder_, type, [&](IrValue* lane) {
+  const char* suffix = is_double ? "_f64" : is_vector ? "_v16f32" : "_f32";
+  llvm::FunctionCallee function = module.getOrInsertFunction(
+      "sgtc_" + name + suffix, llvm::FunctionType::get(type, parameters, false));
+  if (is_vector) return builder_.CreateCall(function, operands);
+  return emit_lane_loop(builder_, type, lanes_.count(), [&](IrValue* lane) {
     std::vector<IrValue*> elements;
     for (IrValue* operand : operands) {
       elements.push_back(builder_.CreateExtractElement(operand, lane));
@@ -307,7 +309,7 @@ IrValue* Compute::power(IrValue* a, IrValue* b, DType exponent_dtype) {
   if (!is_float(exponent_dtype)) {
     return integer_power(a, lanes_.convert(b, exponent_dtype, DType::kInt64));
   }
-  Compute real(builder_, DType::kFloat64);
+  Compute real(builder_, DType::kFloat64, lanes_.count());
   IrValue* base = lanes_.convert(a, dtype_, DType::kFloat64);
   IrValue* exponent = lanes_.convert(b, exponent_dtype, DType::kFloat64);
   return lanes_.convert(real.math("pow", {base, exponent}), DType::kFloat64, dtype_);
@@ -342,11 +344,22 @@ IrValue* Compute::integer_power(IrValue* base, IrValue* exponent) {
   return builder_.CreateSelect(negative, inverse, product);
 }
 
+int64_t lane_count(IrValue* value) {
+  return llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements();
+}
+
 }  // namespace
 
-IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
+IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type, int64_t lanes,
                         const std::function<IrValue*(IrValue*)>& element) {
-  llvm::Type* type = llvm::FixedVectorType::get(element_type, kLanes);
+  llvm::Type* type = llvm::FixedVectorType::get(element_type, static_cast<unsigned>(lanes));
+  if (lanes < kLanes) {
+    IrValue* collected = llvm::PoisonValue::get(type);
+    for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes); ++lane) {
+      collected = builder.CreateInsertElement(collected, element(builder.getInt64(lane)), lane);
+    }
+    return collected;
+  }
   llvm::AllocaInst* results = emit_variable(builder, type);
   builder.CreateStore(llvm::Constant::getNullValue(type), results);
   emit_for(builder, builder.getInt64(0), builder.getInt64(kLanes), 1, [&](IrValue* lane) {
@@ -357,12 +370,13 @@ IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
 
 IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
                       const std::vector<IrValue*>& operands, const std::vector<DType>& dtypes) {
-  Lanes lanes(builder);
+  int64_t count = lane_count(operands[0]);
+  Lanes lanes(builder, count);
   if (expression.op == Op::kCast) return lanes.convert(operands[0], dtypes[0], expression.dtype);
   if (expression.op == Op::kWhere) {
     return builder.CreateSelect(operands[0], operands[1], operands[2]);
   }
-  Compute compute(builder, dtypes[0]);
+  Compute compute(builder, dtypes[0], count);
   IrValue* result = operands.size() == 1
                         ? compute.unary(expression, operands[0])
                         : compute.binary(expression.op, operands[0], operands[1], dtypes[1]);
@@ -371,7 +385,7 @@ IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
 
 IrValue* emit_combine(llvm::IRBuilder<>& builder, Op reduction, DType dtype, IrValue* a,
                       IrValue* b) {
-  Compute compute(builder, dtype);
+  Compute compute(builder, dtype, lane_count(a));
   switch (reduction) {
     case Op::kReduceSum:
       return compute.binary(Op::kAdd, a, b, dtype);
@@ -384,8 +398,8 @@ IrValue* emit_combine(llvm::IRBuilder<>& builder, Op reduction, DType dtype, IrV
   }
 }
 
-IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype) {
-  Lanes lanes(builder);
+IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype, int64_t count) {
+  Lanes lanes(builder, count);
   if (reduction == Op::kReduceSum) return lanes.zero(dtype);
   if (reduction == Op::kReduceProd) return lanes.constant(dtype, 1, 1);
   bool largest = reduction == Op::kReduceMin;

@@ -1,4 +1,7 @@
-// LLVM IR of elementwise operators on 16 lanes.
+// LLVM IR of elementwise operators on the lanes of a vector.
+//
+// The math library has functions of 16 floats for CPUs and of one float for GPUs: vectors of kLanes
+// call the first, shorter ones call the second for each lane.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -11,9 +14,9 @@
 
 namespace sgtc {
 
-/// One elementwise operation; operands as Lanes holds them in registers, and so the result,
-/// rounded to the expression's dtype. No fast-math flag is set. Transcendental functions are calls
-/// of the math library in kernels/math, which are inlined later.
+/// One elementwise operation; operands as Lanes holds them in registers, and so the result, of as
+/// many lanes, rounded to the expression's dtype. No fast-math flag is set. Transcendental
+/// functions are calls of the math library in kernels/math, which are inlined later.
 IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
                       const std::vector<IrValue*>& operands, const std::vector<DType>& dtypes);
 
@@ -22,11 +25,13 @@ IrValue* emit_combine(llvm::IRBuilder<>& builder, Op reduction, DType dtype, IrV
                       IrValue* b);
 
 /// The accumulator's start in registers.
-IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype);
+IrValue* emit_identity(llvm::IRBuilder<>& builder, Op reduction, DType dtype,
+                       int64_t lanes = kLanes);
 
-/// Evaluates `element(lane)` for each lane in a loop and collects the results: for functions that
-/// exist for one element only.
-IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type,
+/// Evaluates `element(lane)` for each of `lanes` lanes and collects the results: for functions that
+/// exist for one element only. A loop for kLanes, straight code for fewer: a GPU's thread cannot
+/// index its registers.
+IrValue* emit_lane_loop(llvm::IRBuilder<>& builder, llvm::Type* element_type, int64_t lanes,
                         const std::function<IrValue*(IrValue* lane)>& element);
 
 }  // namespace sgtc

@@ -50,7 +50,9 @@ void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
   llvm::Function* function = define_function(module);
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", function));
   const LoopNest& nest = spec.nest;
-  NestEmitter emitter(builder, spec, {function->getArg(0), nullptr});
+  KernelParameters parameters;
+  parameters.arguments = load_arguments(builder, function->getArg(0), spec.arguments.size());
+  NestEmitter emitter(builder, spec, parameters);
   LanePosition& position = emitter.position;
   position.coordinates.assign(nest.atoms.size(), nullptr);
   set_coordinates(builder, nest, 0, nest.row_begin, function->getArg(1), position);

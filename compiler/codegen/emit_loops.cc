@@ -65,7 +65,9 @@ class LoopKernel {
 
   void emit() {
     emit_if(builder_, builder_.CreateICmpSLT(function_->getArg(1), function_->getArg(2)), [&] {
-      KernelParameters parameters{function_->getArg(0), function_->getArg(3)};
+      KernelParameters parameters;
+      parameters.arguments = load_arguments(builder_, function_->getArg(0), spec_.arguments.size());
+      parameters.micro_batch = function_->getArg(3);
       for (int64_t i = 0; i < units_wanted(); ++i) {
         units_.push_back(std::make_unique<NestEmitter>(builder_, spec_, parameters));
         units_.back()->position.coordinates.assign(nest_.atoms.size(), nullptr);

@@ -3,7 +3,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
-#include <array>
+#include <numeric>
+#include <vector>
 
 namespace sgtc {
 namespace {
@@ -15,7 +16,7 @@ bool is_narrow_float(DType dtype) { return dtype == DType::kFloat16 || dtype == 
 }  // namespace
 
 llvm::FixedVectorType* Lanes::vector(llvm::Type* element) const {
-  return llvm::FixedVectorType::get(element, kLanes);
+  return llvm::FixedVectorType::get(element, static_cast<unsigned>(count_));
 }
 
 llvm::Type* Lanes::memory_type(DType dtype) const {
@@ -41,17 +42,19 @@ llvm::FixedVectorType* Lanes::type(DType dtype) const {
   return memory_vector(dtype);
 }
 
-IrValue* Lanes::splat(IrValue* scalar) const { return builder_.CreateVectorSplat(kLanes, scalar); }
+IrValue* Lanes::splat(IrValue* scalar) const {
+  return builder_.CreateVectorSplat(static_cast<unsigned>(count_), scalar);
+}
 
 IrValue* Lanes::numbers() const {
-  std::array<uint64_t, kLanes> numbers;
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  std::vector<uint64_t> numbers(static_cast<size_t>(count_));
+  std::iota(numbers.begin(), numbers.end(), uint64_t{0});
   return llvm::ConstantDataVector::get(builder_.getContext(), numbers);
 }
 
 llvm::Constant* Lanes::mask_of_first(int64_t count) const {
   std::vector<llvm::Constant*> lanes;
-  for (int64_t i = 0; i < kLanes; ++i) lanes.push_back(builder_.getInt1(i < count));
+  for (int64_t i = 0; i < count_; ++i) lanes.push_back(builder_.getInt1(i < count));
   return llvm::ConstantVector::get(lanes);
 }
 

@@ -1,8 +1,9 @@
-// Values of 16 lanes: their types in registers and in memory, and conversions between dtypes.
+// Values of some lanes: their types in registers and in memory, and conversions between dtypes.
 //
-// In registers: bool is <16 x i1>; integers have their own width; f16, bf16 and f32 are
-// <16 x float>, where a value of a narrow dtype is always one that the dtype can represent; f64 is
-// <16 x double>. In memory a bool is a byte.
+// A CPU works with 16 lanes, a GPU's thread with 1 to 8. In registers, of n lanes: bool is <n x
+// i1>; integers have their own width; f16, bf16 and f32 are <n x float>, where a value of a narrow
+// dtype is always one that the dtype can represent; f64 is <n x double>. In memory a bool is a
+// byte.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -14,14 +15,17 @@ namespace sgtc {
 
 class Lanes {
  public:
-  explicit Lanes(llvm::IRBuilder<>& builder) : builder_(builder) {}
+  explicit Lanes(llvm::IRBuilder<>& builder, int64_t count = kLanes)
+      : builder_(builder), count_(count) {}
+
+  int64_t count() const { return count_; }
 
   llvm::Type* memory_type(DType dtype) const;
   llvm::FixedVectorType* memory_vector(DType dtype) const;
   llvm::FixedVectorType* type(DType dtype) const;
 
   IrValue* splat(IrValue* scalar) const;
-  /// 0, 1 … 15 as i64.
+  /// 0, 1, 2 … as i64.
   IrValue* numbers() const;
   IrValue* constant(DType dtype, double real, int64_t integer) const;
   IrValue* zero(DType dtype) const;
@@ -46,6 +50,7 @@ class Lanes {
   llvm::FixedVectorType* vector(llvm::Type* element) const;
 
   llvm::IRBuilder<>& builder_;
+  int64_t count_;
 };
 
 }  // namespace sgtc

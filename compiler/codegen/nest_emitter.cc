@@ -5,7 +5,9 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "codegen/control_flow.h"
 #include "codegen/emit_compute.h"
@@ -13,22 +15,27 @@
 
 namespace sgtc {
 
+std::vector<IrValue*> load_arguments(llvm::IRBuilder<>& builder, IrValue* array, size_t count) {
+  llvm::Type* pointer = builder.getPtrTy();
+  std::vector<IrValue*> arguments;
+  for (size_t i = 0; i < count; ++i) {
+    IrValue* at = builder.CreateConstGEP1_64(pointer, array, i);
+    llvm::LoadInst* load = builder.CreateLoad(pointer, at);
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                      llvm::MDNode::get(builder.getContext(), {}));
+    arguments.push_back(load);
+  }
+  return arguments;
+}
+
 NestEmitter::NestEmitter(llvm::IRBuilder<>& builder, const KernelSpec& spec,
                          KernelParameters parameters)
     : builder_(builder),
-      lanes_(builder),
+      lanes_(builder, parameters.lanes),
       spec_(spec),
       nest_(spec.nest),
-      micro_batch_(parameters.micro_batch),
+      parameters_(std::move(parameters)),
       values_(spec.nest.expressions.size(), nullptr) {
-  llvm::Type* pointer = builder_.getPtrTy();
-  for (size_t i = 0; i < spec.arguments.size(); ++i) {
-    IrValue* at = builder_.CreateConstGEP1_64(pointer, parameters.arguments, i);
-    llvm::LoadInst* load = builder_.CreateLoad(pointer, at);
-    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
-                      llvm::MDNode::get(builder_.getContext(), {}));
-    pointers_.push_back(load);
-  }
   find_lane_dependences();
 }
 
@@ -81,7 +88,7 @@ NestEmitter::LaneIndex NestEmitter::lane_index(const AffineIndex& index) {
 
 // The atoms of the vector axis advance together.
 void NestEmitter::add_vector_atoms(const AffineIndex& index, LaneIndex& result) {
-  VectorPattern pattern = vector_pattern(nest_, index, position.is_aligned);
+  VectorPattern pattern = vector_pattern(nest_, index, position.is_aligned, lanes_.count());
   result.stride = pattern.stride;
   if (pattern.kind == VectorPattern::Kind::kStride) {
     if (pattern.stride == 0) return;
@@ -112,11 +119,13 @@ IrValue* NestEmitter::lane_coordinate(size_t atom) {
     whole *= nest_.atoms[i].extent;
   }
   IrValue* at = builder_.CreateAdd(lanes_.splat(position.vector_base), lanes_.numbers());
-  llvm::Type* type = whole < INT32_MAX - kLanes ? builder_.getInt32Ty() : builder_.getInt64Ty();
+  llvm::Type* type =
+      whole < INT32_MAX - lanes_.count() ? builder_.getInt32Ty() : builder_.getInt64Ty();
   auto number = [&](int64_t n) {
     return lanes_.splat(llvm::ConstantInt::get(type, static_cast<uint64_t>(n)));
   };
-  at = builder_.CreateTrunc(at, llvm::FixedVectorType::get(type, kLanes));
+  at = builder_.CreateTrunc(
+      at, llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes_.count())));
   at = builder_.CreateUDiv(at, number(inner));
   at = builder_.CreateURem(at, number(nest_.atoms[atom].extent));
   return builder_.CreateZExt(at, lanes_.type(DType::kInt64));
@@ -165,8 +174,26 @@ IrValue* NestEmitter::both(IrValue* a, IrValue* b) {
 }
 
 IrValue* NestEmitter::address(int32_t argument, DType dtype, IrValue* index) {
-  return builder_.CreateGEP(lanes_.memory_type(dtype), pointers_[static_cast<size_t>(argument)],
-                            index);
+  return builder_.CreateGEP(lanes_.memory_type(dtype),
+                            parameters_.arguments[static_cast<size_t>(argument)], index);
+}
+
+// Vectors begin at multiples of the lanes; all other terms of the index are looked at.
+llvm::Align NestEmitter::alignment_at(const AffineIndex& index, DType dtype,
+                                      int64_t further) const {
+  VectorPattern pattern = vector_pattern(nest_, index, position.is_aligned, lanes_.count());
+  size_t end = static_cast<size_t>(nest_.vector_begin);
+  if (pattern.kind == VectorPattern::Kind::kInnermost) end = nest_.atoms.size() - 1;
+  int64_t elements = std::gcd(std::gcd(lanes_.count(), index.constant), further);
+  for (size_t i = 0; i < std::min(end, index.coefficients.size()); ++i) {
+    elements = std::gcd(elements, index.coefficients[i]);
+  }
+  for (const AffineIndex::Computed& term : index.computed) {
+    elements = std::gcd(elements, term.coefficient);
+  }
+  const int64_t size = size_of(dtype);
+  const int64_t bytes = std::min(elements * size, parameters_.alignment);
+  return llvm::Align(static_cast<uint64_t>(std::max(bytes, size)));
 }
 
 // ---- Values
@@ -238,8 +265,12 @@ IrValue* NestEmitter::load(const Expression& expression) {
   if (index.is_uniform() && is_uniform(expression.guards)) {
     return load_uniform(expression, index.base, guard);
   }
+  bool is_contiguous = index.stride == 1 && index.offsets == nullptr;
+  if (is_contiguous && is_thread() && is_uniform(expression.guards)) {
+    return load_whole(expression, index.base, guard);
+  }
   guard = both(guard, position.mask);
-  if (index.stride == 1 && index.offsets == nullptr) {
+  if (is_contiguous && (guard == nullptr || !is_thread())) {
     return load_vector(expression, index.base, guard);
   }
   return load_scattered(expression, index, guard);
@@ -258,10 +289,18 @@ IrValue* NestEmitter::load_uniform(const Expression& expression, IrValue* index,
   return builder_.CreateSelect(guard, lanes, lanes_.zero(expression.dtype));
 }
 
+// All lanes or none. Where the guard fails the first elements are read instead, and dropped.
+IrValue* NestEmitter::load_whole(const Expression& expression, IrValue* index, IrValue* guard) {
+  if (guard == nullptr) return load_vector(expression, index, nullptr);
+  IrValue* holds = builder_.CreateExtractElement(guard, uint64_t{0});
+  IrValue* lanes = load_vector(expression, builder_.CreateSelect(holds, index, i64(0)), nullptr);
+  return builder_.CreateSelect(guard, lanes, lanes_.zero(expression.dtype));
+}
+
 IrValue* NestEmitter::load_vector(const Expression& expression, IrValue* index, IrValue* guard) {
   llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* from = address(expression.argument, expression.dtype, index);
-  llvm::Align align(static_cast<uint64_t>(size_of(expression.dtype)));
+  llvm::Align align = alignment_at(expression.index, expression.dtype);
   IrValue* loaded =
       guard == nullptr
           ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
@@ -276,7 +315,7 @@ IrValue* NestEmitter::load_scattered(const Expression& expression, const LaneInd
   if (guard != nullptr) at = builder_.CreateSelect(guard, at, lanes_.zero(DType::kInt64));
   llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* loaded = llvm::PoisonValue::get(type);
-  for (uint64_t lane = 0; lane < kLanes; ++lane) {
+  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_.count()); ++lane) {
     IrValue* from =
         address(expression.argument, expression.dtype, builder_.CreateExtractElement(at, lane));
     IrValue* element = builder_.CreateLoad(lanes_.memory_type(expression.dtype), from);
@@ -311,13 +350,16 @@ IrValue* NestEmitter::checked(const Expression& expression) {
 // The first bad index of a run stays: {checked node, index, extent}. Threads may race; each word
 // is written whole, and any of the bad indices will do.
 void NestEmitter::report(IrValue* bad, IrValue* index, int64_t extent) {
-  IrValue* bits = builder_.CreateBitCast(bad, builder_.getInt16Ty());
-  emit_if(builder_, builder_.CreateICmpNE(bits, builder_.getInt16(0)), [&] {
+  emit_if(builder_, builder_.CreateOrReduce(bad), [&] {
     size_t argument = 0;
     while (spec_.arguments[argument].kind != KernelArgument::Kind::kStatus) ++argument;
-    IrValue* status = pointers_[argument];
-    IrValue* lane = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getTrue());
-    IrValue* first = builder_.CreateExtractElement(index, lane);
+    IrValue* status = parameters_.arguments[argument];
+    IrValue* first = nullptr;
+    for (uint64_t lane = static_cast<uint64_t>(lanes_.count()); lane-- > 0;) {
+      IrValue* of_lane = builder_.CreateExtractElement(index, lane);
+      IrValue* is_bad = builder_.CreateExtractElement(bad, lane);
+      first = first == nullptr ? of_lane : builder_.CreateSelect(is_bad, of_lane, first);
+    }
     IrValue* word = builder_.CreateLoad(builder_.getInt64Ty(), status);
     emit_if(builder_, builder_.CreateICmpEQ(word, i64(0)), [&] {
       auto write = [&](int64_t number, IrValue* content) {
@@ -333,27 +375,29 @@ void NestEmitter::report(IrValue* bad, IrValue* index, int64_t extent) {
 
 // ---- Random numbers
 
-// 16 consecutive elements at once; any other pattern one lane at a time.
+// 16 consecutive elements at once; any other pattern, and shorter vectors, one lane at a time.
 IrValue* NestEmitter::random(const Expression& expression) {
   auto scalar = [&](size_t operand) {
     return builder_.CreateExtractElement(value(expression.operands[operand]), uint64_t{0});
   };
-  llvm::Type* type = lanes_.type(DType::kFloat32);
+  bool is_wide = lanes_.count() == kLanes;
+  llvm::Type* type = is_wide ? lanes_.type(DType::kFloat32) : builder_.getFloatTy();
   std::vector<llvm::Type*> parameters(5, builder_.getInt64Ty());
   llvm::FunctionCallee function = builder_.GetInsertBlock()->getModule()->getOrInsertFunction(
-      "sgtc_" + std::string(name_of(expression.op)) + "_v16f32",
+      "sgtc_" + std::string(name_of(expression.op)) + (is_wide ? "_v16f32" : "_f32"),
       llvm::FunctionType::get(type, parameters, false));
-  std::vector<IrValue*> arguments = {scalar(0), scalar(1), i64(expression.integer), micro_batch_,
-                                     nullptr};
+  std::vector<IrValue*> arguments = {scalar(0), scalar(1), i64(expression.integer),
+                                     parameters_.micro_batch, nullptr};
   LaneIndex index = lane_index(expression.index);
-  if (index.stride == 1 && index.offsets == nullptr) {
+  if (is_wide && index.stride == 1 && index.offsets == nullptr) {
     arguments[4] = index.base;
     return builder_.CreateCall(function, arguments);
   }
   IrValue* at = per_lane(index);
-  return emit_lane_loop(builder_, builder_.getFloatTy(), [&](IrValue* lane) {
+  return emit_lane_loop(builder_, builder_.getFloatTy(), lanes_.count(), [&](IrValue* lane) {
     arguments[4] = builder_.CreateExtractElement(at, lane);
-    return builder_.CreateExtractElement(builder_.CreateCall(function, arguments), uint64_t{0});
+    IrValue* drawn = builder_.CreateCall(function, arguments);
+    return is_wide ? builder_.CreateExtractElement(drawn, uint64_t{0}) : drawn;
   });
 }
 
@@ -364,10 +408,11 @@ void NestEmitter::store(const Store& store) {
   IrValue* lanes = lanes_.to_memory(value(store.value), dtype);
   LaneIndex index = lane_index(store.index);
   if (store.micro_batches > 0) {
-    IrValue* row = builder_.CreateURem(micro_batch_, i64(store.micro_batches));
+    IrValue* row = builder_.CreateURem(parameters_.micro_batch, i64(store.micro_batches));
     index.base = sum(index.base, scaled(row, store.micro_batch_stride));
   }
-  llvm::Align align(static_cast<uint64_t>(size_of(dtype)));
+  llvm::Align align = alignment_at(store.index, dtype, store.micro_batch_stride);
+  llvm::Align element(static_cast<uint64_t>(size_of(dtype)));
   if (index.is_uniform()) {
     builder_.CreateStore(builder_.CreateExtractElement(lanes, uint64_t{0}),
                          address(store.argument, dtype, index.base));
@@ -379,8 +424,18 @@ void NestEmitter::store(const Store& store) {
       builder_.CreateMaskedStore(lanes, to, align, position.mask);
     }
   } else {
-    IrValue* pointers = address(store.argument, dtype, per_lane(index));
+    store_scattered(lanes, address(store.argument, dtype, per_lane(index)), element);
+  }
+}
+
+void NestEmitter::store_scattered(IrValue* lanes, IrValue* pointers, llvm::Align align) {
+  if (position.mask != nullptr) {
     builder_.CreateMaskedScatter(lanes, pointers, align, position.mask);
+    return;
+  }
+  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_.count()); ++lane) {
+    builder_.CreateAlignedStore(builder_.CreateExtractElement(lanes, lane),
+                                builder_.CreateExtractElement(pointers, lane), align);
   }
 }
 

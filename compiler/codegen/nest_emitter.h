@@ -10,29 +10,33 @@
 
 namespace sgtc {
 
-/// Where the loops stand: 16 consecutive positions of the vector axis at one combination of the
-/// other coordinates.
+/// Where the loops stand: consecutive positions of the vector axis, one per lane, at one
+/// combination of the other coordinates.
 struct LanePosition {
   std::vector<IrValue*> coordinates;  // i64 of the atoms before the vector axis
   IrValue* vector_base = nullptr;     // i64, the first lane's position on the vector axis
-  IrValue* mask = nullptr;            // <16 x i1>; null: all lanes are in range
-  bool is_aligned = true;             // vector_base is a multiple of 16
+  IrValue* mask = nullptr;            // of i1; null: all lanes are in range
+  bool is_aligned = true;             // vector_base is a multiple of the lanes
 };
 
-/// The parameters of a kernel function.
+/// The parameters of a kernel function, and how many lanes it computes at once.
 struct KernelParameters {
-  IrValue* arguments = nullptr;    // ptr to the pointers of the arguments
-  IrValue* micro_batch = nullptr;  // i64; may be null if the nest does not need it
+  std::vector<IrValue*> arguments;  // a pointer per argument of the spec
+  IrValue* micro_batch = nullptr;   // i64; may be null if the nest does not need it
+  int64_t lanes = kLanes;
+  int64_t alignment = 1;  // of the arguments, in bytes; 1: that of their elements
 };
+
+/// Loads the `count` pointers in an array at the builder's position.
+std::vector<IrValue*> load_arguments(llvm::IRBuilder<>& builder, IrValue* array, size_t count);
 
 class NestEmitter {
  public:
-  /// `spec` must outlive the emitter. Loads the pointers of all arguments at the builder's
-  /// position.
+  /// `spec` must outlive the emitter.
   NestEmitter(llvm::IRBuilder<>& builder, const KernelSpec& spec, KernelParameters parameters);
 
   LanePosition position;
-  /// The anchor's result at the position: <16 x float>, not yet rounded to its dtype.
+  /// The anchor's result at the position: floats, not yet rounded to its dtype.
   IrValue* given = nullptr;
 
   /// The expression at the position. Values are kept until `forget`, so everything that a loop's
@@ -52,14 +56,16 @@ class NestEmitter {
   struct LaneIndex {
     IrValue* base = nullptr;
     int64_t stride = 0;
-    IrValue* offsets = nullptr;  // <16 x i64> or null
+    IrValue* offsets = nullptr;  // i64 of each lane, or null
     bool is_uniform() const { return stride == 0 && offsets == nullptr; }
   };
 
   IrValue* emit(ExpressionId id);
   IrValue* load(const Expression& expression);
   IrValue* load_uniform(const Expression& expression, IrValue* index, IrValue* guard);
+  IrValue* load_whole(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_vector(const Expression& expression, IrValue* index, IrValue* guard);
+  void store_scattered(IrValue* lanes, IrValue* pointers, llvm::Align align);
   IrValue* load_scattered(const Expression& expression, const LaneIndex& index, IrValue* guard);
   IrValue* compute(const Expression& expression);
   IrValue* checked(const Expression& expression);
@@ -72,23 +78,26 @@ class NestEmitter {
   IrValue* per_lane(const LaneIndex& index);
   IrValue* scaled(IrValue* value, int64_t factor);
   IrValue* sum(IrValue* a, IrValue* b);
-  // <16 x i1> where all guards hold, or null without guards.
+  // i1 of each lane: whether all guards hold; null without guards.
   IrValue* guard_mask(const std::vector<Guard>& guards);
   bool is_uniform(const std::vector<Guard>& guards);
   IrValue* both(IrValue* a, IrValue* b);
+  // What the address of a vector at `index` is a multiple of, in bytes.
+  llvm::Align alignment_at(const AffineIndex& index, DType dtype, int64_t further = 0) const;
   IrValue* address(int32_t argument, DType dtype, IrValue* index);
   bool depends_on_lane(const AffineIndex& index) const;
   void find_lane_dependences();
+  // The lanes are those of a GPU's thread: there are no masked instructions.
+  bool is_thread() const { return lanes_.count() < kLanes; }
   IrValue* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
 
   llvm::IRBuilder<>& builder_;
   Lanes lanes_;
   const KernelSpec& spec_;
   const LoopNest& nest_;
-  IrValue* micro_batch_;
-  std::vector<IrValue*> pointers_;  // per argument of the spec
-  std::vector<IrValue*> values_;    // per expression
-  std::vector<bool> varies_;        // per expression: may differ between lanes
+  KernelParameters parameters_;
+  std::vector<IrValue*> values_;  // per expression
+  std::vector<bool> varies_;      // per expression: may differ between lanes
 };
 
 }  // namespace sgtc

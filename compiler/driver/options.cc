@@ -13,7 +13,8 @@
 namespace sgtc {
 namespace {
 
-const std::vector<std::string> kEmittable = {"exe", "plan", "plan-json", "dot", "llvm-ir", "asm"};
+const std::vector<std::string> kEmittable = {"exe",     "plan", "plan-json", "dot",
+                                             "llvm-ir", "asm",  "ptx"};
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -140,7 +141,10 @@ void add_optimizer_options(CLI::App& app, Options& options) {
 }
 
 void add_target_options(CLI::App& app, Options& options) {
-  app.add_option("--target", options.target)->capture_default_str()->check(CLI::IsMember({"cpu"}));
+  app.add_option("--target", options.target,
+                 "What to compile for: cpu, or a GPU (so far with --emit=ptx alone)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "sm_80", "sm_90a"}));
   app.add_option("--cpu", options.cpu, "x86-64-v3, x86-64-v4, or native: this machine's")
       ->capture_default_str();
   app.add_option("--precision", options.precision)

@@ -10,6 +10,7 @@
 #include "autodiff/optimizer.h"
 #include "autodiff/take_gradients.h"
 #include "codegen/compile.h"
+#include "codegen/gpu/compile.h"
 #include "codegen/target.h"
 #include "driver/choose_optimizer.h"
 #include "driver/emit.h"
@@ -70,7 +71,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
 }
 
 /// The passes that both programs share, from gradients to fusion.
-Graph optimize(Graph graph, PassRunner& passes) {
+Graph optimize(Graph graph, const ReductionSplit& split, PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
   graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
@@ -87,7 +88,7 @@ Graph optimize(Graph graph, PassRunner& passes) {
   graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
   // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits
   // do not depend on what is fused.
-  return passes.run("split-reductions", [&] { return split_reductions(graph); });
+  return passes.run("split-reductions", [&] { return split_reductions(graph, split); });
 }
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
@@ -129,8 +130,13 @@ class Compilation {
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
   std::vector<CompiledKernel> compile_all() const;
   void emit(const std::vector<CompiledKernel>& kernels) const;
+  void refuse_for_gpu() const;
+  void emit_ptx() const;
   void link(const std::vector<CompiledKernel>& kernels) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
+  const ReductionSplit& reduction_split() const {
+    return options_.target == "cpu" ? kCpuReductionSplit : kGpuReductionSplit;
+  }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   bool emits(const std::string& what) const;
   std::string executable_path() const;
@@ -180,7 +186,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
                       });
   });
   if (stops_after("autodiff")) return graph;
-  return optimize(std::move(graph), passes);
+  return optimize(std::move(graph), reduction_split(), passes);
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.
@@ -229,7 +235,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   // As for training.
   evaluation.graph =
       passes.run("recognize-attention", [&] { return recognize_attention(evaluation.graph); });
-  evaluation.graph = optimize(std::move(evaluation.graph), passes);
+  evaluation.graph = optimize(std::move(evaluation.graph), reduction_split(), passes);
   return evaluation;
 }
 
@@ -332,6 +338,45 @@ void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
   }
 }
 
+void Compilation::refuse_for_gpu() const {
+  if (options_.target == "cpu") {
+    if (!emits("ptx")) return;
+    throw Error("--emit=ptx: the target is cpu; add --target sm_90a or --target sm_80");
+  }
+  if (options_.output.empty() && !emits("exe") && !emits("llvm-ir") && !emits("asm")) return;
+  throw Error("--target " + options_.target +
+              ": there are no executables for GPUs yet; leave -o out and use --emit=ptx");
+}
+
+/// The loop kernels of all plans. Fails afterwards, naming them, if there are others.
+void Compilation::emit_ptx() const {
+  std::vector<KernelSpec> loops;
+  std::map<std::string, int64_t> missing;
+  for (const KernelSpec& spec : kernels_) {
+    if (gpu::has_gpu_code(spec)) {
+      loops.push_back(spec);
+    } else {
+      ++missing[spec.kind];
+    }
+  }
+  gpu::GpuCompileOptions options;
+  options.target = options_.target;
+  options.jobs = jobs();
+  std::string text;
+  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(loops, options)) text += kernel.ptx;
+  for (const EmitRequest& request : options_.emit) {
+    if (request.what == "ptx") emit_text(text, request.file);
+  }
+  if (missing.empty()) return;
+  std::string list;
+  for (const auto& [kind, count] : missing) {
+    list += (list.empty() ? "" : ", ") + kind + " (" + std::to_string(count) + ")";
+  }
+  throw Error("--emit=ptx: these kernels have no code for " + options_.target + " yet: " + list +
+              "; the PTX holds the other " + std::to_string(loops.size()) +
+              "; compile the model with --target cpu");
+}
+
 void Compilation::link(const std::vector<CompiledKernel>& kernels) const {
   ExecutableInput input;
   input.plans_json = plans_json();
@@ -367,6 +412,7 @@ void Compilation::run() {
     throw Error("--mesh " + to_string(mesh) +
                 ": tensor parallelism is not there yet; use pp and dp, with tp=1");
   }
+  refuse_for_gpu();
   std::shared_ptr<const OrtCheckpoint> checkpoint;
   if (!options_.ort_checkpoint.empty()) {
     checkpoint = std::make_shared<OrtCheckpoint>(read_ort_checkpoint(options_.ort_checkpoint));
@@ -389,6 +435,11 @@ void Compilation::run() {
     timing_ += passes.timing();
   }
   if (!plans_.empty()) emit(kernels);
+  if (!early && emits("ptx")) {
+    PassRunner passes(options_, "all");
+    passes.time("codegen", [&] { return emit_ptx(), 0; });
+    timing_ += passes.timing();
+  }
   if (options_.stop_after.empty() && executable) {
     PassRunner passes(options_, "all");
     passes.time("link", [&] { return link(kernels), 0; });

@@ -243,7 +243,8 @@ BlockGrid block_grid(const LoopNest& nest) {
   return grid;
 }
 
-VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, bool is_aligned) {
+VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, bool is_aligned,
+                             int64_t lanes) {
   size_t begin = static_cast<size_t>(nest.vector_begin);
   size_t end = nest.atoms.size();
   if (begin == end || index.coefficients.empty()) return {};
@@ -255,7 +256,7 @@ VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, boo
     extent *= nest.atoms[i].extent;
   }
   if (linear) return {VectorPattern::Kind::kStride, innermost};
-  bool stays = is_aligned && nest.atoms[end - 1].extent % kLanes == 0;
+  bool stays = is_aligned && nest.atoms[end - 1].extent % lanes == 0;
   return stays ? VectorPattern{VectorPattern::Kind::kInnermost, innermost}
                : VectorPattern{VectorPattern::Kind::kScattered, 0};
 }

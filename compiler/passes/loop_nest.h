@@ -132,18 +132,19 @@ struct BlockGrid {
 };
 BlockGrid block_grid(const LoopNest& nest);
 
-/// How an index moves along the vector axis, which starts at a multiple of 16 in every vector.
+/// How an index moves along the vector axis, where every vector starts at a multiple of its lanes.
 struct VectorPattern {
   enum class Kind : uint8_t {
     kStride,     // by `stride` from one position of the flattened axis to the next
-    kInnermost,  // by `stride` within the innermost atom, which 16 lanes never leave
+    kInnermost,  // by `stride` within the innermost atom, which the lanes never leave
     kScattered,  // each lane has an index of its own
   };
   Kind kind = Kind::kStride;
   int64_t stride = 0;
 };
 /// Computed indices are left out. `is_aligned` is false for epilogues whose vectors start anywhere.
-VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, bool is_aligned);
+VectorPattern vector_pattern(const LoopNest& nest, const AffineIndex& index, bool is_aligned,
+                             int64_t lanes = kLanes);
 
 /// The sweep in which a store is done: the first one in which its value is known.
 int32_t sweep_of(const LoopNest& nest, const Store& store);

@@ -10,11 +10,6 @@
 namespace sgtc {
 namespace {
 
-constexpr int64_t kManyElements = 65536;
-constexpr int64_t kManyResults = 64;
-constexpr int64_t kLargestChunk = 8192;
-constexpr int64_t kSmallestChunk = 512;
-
 /// The operand of a reduction seen as [outer, reduced, inner].
 struct Block {
   int64_t outer = 1;
@@ -49,11 +44,11 @@ std::optional<Block> as_block(const Shape& shape, const std::vector<int64_t>& ax
 }
 
 /// The largest divisor of `reduced` that is a good chunk, else the largest chunk (and padding).
-int64_t chunk_size(int64_t reduced) {
-  for (int64_t chunk = kLargestChunk; chunk >= kSmallestChunk; --chunk) {
+int64_t chunk_size(int64_t reduced, const ReductionSplit& rule) {
+  for (int64_t chunk = rule.largest_chunk; chunk >= rule.smallest_chunk; --chunk) {
     if (reduced % chunk == 0) return chunk;
   }
-  return kLargestChunk;
+  return rule.largest_chunk;
 }
 
 /// The value that does not change a reduction.
@@ -71,10 +66,9 @@ double identity_of(Op op) {
   }
 }
 
-void split(const Node& node, const Block& block, Cloner& cloner) {
+void split(const Node& node, const Block& block, int64_t chunk, Cloner& cloner) {
   Expressions e(cloner.target());
   const ValueId x = cloner[node.operands[0]];
-  const int64_t chunk = chunk_size(block.reduced);
   const int64_t chunks = (block.reduced + chunk - 1) / chunk;
   ValueId rows = e.reshape(x, {block.outer, block.reduced, block.inner});
   if (chunks * chunk != block.reduced) {
@@ -90,25 +84,26 @@ void split(const Node& node, const Block& block, Cloner& cloner) {
   cloner.replace(node.results[0], e.reshape(total, result));
 }
 
-std::optional<Block> find_split(const Graph& graph, const Node& node) {
+std::optional<Block> find_split(const Graph& graph, const Node& node, const ReductionSplit& rule) {
   if (!is_reduction(node.op)) return {};
   const ValueId x = node.operands[0];
   const bool pads_fit = is_float(graph.dtype(x)) || node.op == Op::kReduceSum;
   const auto block = as_block(graph.shape(x), node.attributes.integers("axes"));
-  if (!pads_fit || !block || block->reduced <= kManyElements) return {};
-  if (block->outer * block->inner >= kManyResults) return {};
+  if (!pads_fit || !block || block->reduced <= rule.many_elements) return {};
+  const int64_t many_results = block->inner == 1 ? rule.many_rows : rule.many_columns;
+  if (block->outer * block->inner >= many_results) return {};
   return block;
 }
 
 }  // namespace
 
-Graph split_reductions(const Graph& graph) {
+Graph split_reductions(const Graph& graph, const ReductionSplit& rule) {
   Cloner cloner(graph);
   for (const Node& node : graph.nodes) {
-    if (const auto block = find_split(graph, node)) {
+    if (const auto block = find_split(graph, node, rule)) {
       cloner.inherit(node);
       cloner.target().context().id = 0;
-      split(node, *block, cloner);
+      split(node, *block, chunk_size(block->reduced, rule), cloner);
     } else {
       cloner.clone(node);
     }

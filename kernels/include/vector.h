@@ -5,15 +5,21 @@
 // compiler sets the CPU of all functions alike, passes shapes as constants and inlines everything.
 // The option -mavx512f is there for the calling convention alone: with it `V16f` is passed as
 // <16 x float> in the bitcode. SGTC_KERNELS_BEGIN takes the instructions back, so every function of
-// a kernel source or header stands between SGTC_KERNELS_BEGIN and SGTC_KERNELS_END.
+// a kernel source or header stands between SGTC_KERNELS_BEGIN and SGTC_KERNELS_END. For GPUs, whose
+// threads use the same headers on scalars, both are empty.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __x86_64__
 #define SGTC_KERNELS_BEGIN \
   _Pragma("clang attribute push(__attribute__((target(\"no-avx512f\"))), apply_to = function)")
 #define SGTC_KERNELS_END _Pragma("clang attribute pop")
+#else
+#define SGTC_KERNELS_BEGIN
+#define SGTC_KERNELS_END
+#endif
 #define SGTC_INLINE inline __attribute__((always_inline))
 #define SGTC_EXPORT extern "C" __attribute__((visibility("default")))
 

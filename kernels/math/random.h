@@ -3,7 +3,7 @@
 // by side and the words are read from where the first element falls.
 #pragma once
 
-#include "math/single_wide.h"
+#include "math/normal.h"
 
 SGTC_KERNELS_BEGIN
 
@@ -72,18 +72,11 @@ SGTC_INLINE V16f random_uniform(const RandomWords& words) {
   return convert<V16f>(bit_cast<V16i>(words.own >> 8)) * 0x1p-24f;
 }
 
-/// r cos(2 pi v) for the first element of a pair, r sin(2 pi v) for the second.
 SGTC_INLINE V16f random_normal(const RandomWords& words, int64_t first_element) {
   const V16f u = convert<V16f>(bit_cast<V16i>((words.first >> 8) + 1)) * 0x1p-24f;
   const V16f v = convert<V16f>(bit_cast<V16i>(words.second >> 8)) * 0x1p-24f;
-  const V16d quarters = convert<V16d>(v) * 4;
-  const Rounded<V16d> turns = round_to_integer(quarters);
-  const Reduced<V16d> angle = {(quarters - turns.value) * kPiHalfF64High, V16d{}, turns.bits};
   const V16ul lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const V16ul is_second = (lane + static_cast<uint64_t>(first_element)) & 1;
-  const V16d wave = sin_of_quadrant(angle, turns.bits + 1 - is_second);
-  const V16d radius = square_root(log_double(convert<V16d>(u)) * -2);
-  return convert<V16f>(radius * wave);
+  return normal_of_pair(u, v, (lane + static_cast<uint64_t>(first_element)) & 1);
 }
 
 }  // namespace sgtc::kernels

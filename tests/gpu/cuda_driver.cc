@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -157,6 +158,12 @@ void DeviceMemory::write(const void* from, size_t bytes) {
 void DeviceMemory::read(void* to, size_t bytes) const {
   CHECK_CUDA(cuMemcpyDtoH_v2(to, address_, bytes));
 }
+void DeviceMemory::write_repeated(const std::string& pattern, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += pattern.size()) {
+    const size_t part = std::min(pattern.size(), bytes - at);
+    CHECK_CUDA(cuMemcpyHtoD_v2(address_ + at, pattern.data(), part));
+  }
+}
 void DeviceMemory::copy_from(const DeviceMemory& other) {
   CHECK_CUDA(cuMemcpyDtoD_v2(address_, other.address(), bytes_));
 }
@@ -165,7 +172,7 @@ Kernel::Kernel(const std::string& file, const std::string& name) {
   CHECK_CUDA(cuModuleGetFunction(&function_, load_module(file), name.c_str()));
 }
 
-void Kernel::start_with(const Launch& launch, void* parameters) const {
+void Kernel::start_with_all(const Launch& launch, void** parameters) const {
   const auto shared = static_cast<int>(launch.shared_bytes);
   CHECK_CUDA(cuFuncSetAttribute(function_, kMaxDynamicSharedBytes, shared));
   LaunchAttribute cluster = {};
@@ -174,7 +181,7 @@ void Kernel::start_with(const Launch& launch, void* parameters) const {
   const LaunchConfiguration configuration = {
       {launch.blocks, 1, 1},       {launch.threads, 1, 1}, launch.shared_bytes, nullptr, &cluster,
       launch.cluster > 1 ? 1u : 0u};
-  CHECK_CUDA(cuLaunchKernelEx(&configuration, function_, &parameters, nullptr));
+  CHECK_CUDA(cuLaunchKernelEx(&configuration, function_, parameters, nullptr));
 }
 
 void synchronize_device() { CHECK_CUDA(cuCtxSynchronize()); }

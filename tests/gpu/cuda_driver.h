@@ -37,6 +37,8 @@ class DeviceMemory {
   void set(uint32_t word);
   void write(const void* from, size_t bytes);
   void read(void* to, size_t bytes) const;
+  /// Fills the first `bytes` with copies of the pattern.
+  void write_repeated(const std::string& pattern, size_t bytes);
   void copy_from(const DeviceMemory& other);
 
  private:
@@ -60,11 +62,13 @@ class Kernel {
   /// Starts the kernel with one parameter, a structure.
   template <typename Parameters>
   void start(const Launch& launch, Parameters parameters) const {
-    start_with(launch, &parameters);
+    void* parameter = &parameters;
+    start_with_all(launch, &parameter);
   }
+  /// Starts the kernel with pointers to the values of all its parameters.
+  void start_with_all(const Launch& launch, void** parameters) const;
 
  private:
-  void start_with(const Launch& launch, void* parameters) const;
   void* function_ = nullptr;
 };
 

@@ -45,6 +45,18 @@ TEST_CASE("small reductions, many results and separate dimensions are left alone
   CHECK(reductions_in(split_text(reduction("[300,3,300]", "reduce_sum", "[0,2]"))) == 1);
 }
 
+TEST_CASE("for a GPU many columns are split, and rows as on a CPU") {
+  const auto count = [](const std::string& shape, const std::string& axes) {
+    const Graph graph = parse_graph(reduction(shape, "reduce_sum", axes));
+    return reductions_in(split_reductions(graph, kGpuReductionSplit));
+  };
+  CHECK(count("[32768,768]", "[0]") == 2);
+  CHECK(count("[2048,768]", "[0]") == 1);
+  CHECK(count("[32768,16384]", "[0]") == 1);
+  CHECK(count("[64,50304]", "[1]") == 1);
+  CHECK(count("[63,50304]", "[1]") == 2);
+}
+
 TEST_CASE("a split reduction has the same value, with and without padding") {
   const std::string op = GENERATE("reduce_sum", "reduce_max", "reduce_min", "reduce_prod");
   const int64_t size = GENERATE(65540, 65537);  // 65537 is prime

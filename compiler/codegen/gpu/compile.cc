@@ -1,0 +1,77 @@
+#include "codegen/gpu/compile.h"
+
+#include <llvm/Transforms/Scalar/Scalarizer.h>
+
+#include <set>
+#include <utility>
+
+#include "codegen/gpu/emit_loops.h"
+#include "codegen/gpu/ptxas.h"
+#include "codegen/module.h"
+#include "kernels_blob.h"
+#include "support/diagnostics.h"
+#include "support/parallel.h"
+
+namespace sgtc::gpu {
+namespace {
+
+// A thread has scalar registers: only loads and stores stay vectors.
+void add_scalarizer(llvm::ModulePassManager& passes) {
+  llvm::ScalarizerPassOptions options;
+  options.ScalarizeVariableInsertExtract = true;
+  options.ScalarizeLoadStore = false;
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::ScalarizerPass(options)));
+}
+
+llvm::PipelineTuningOptions gpu_tuning() {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  return tuning;
+}
+
+GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& options) {
+  SGTC_CHECK(has_gpu_code(spec), spec.kind + " has no GPU code");
+  GpuKernel kernel;
+  kernel.symbol = spec.symbol;
+  kernel.mapping = map_threads(spec.nest);
+  llvm::LLVMContext context;
+  llvm::Module module(spec.symbol, context);
+  const std::unique_ptr<llvm::TargetMachine> machine = make_gpu_machine(options.target);
+  emit_loop_kernel(module, spec, kernel.mapping);
+  check_module(module, spec.symbol, "as emitted");
+  link_written_kernels(
+      module, spec.symbol,
+      {sgtc_kernels_gpu_begin, static_cast<size_t>(sgtc_kernels_gpu_end - sgtc_kernels_gpu_begin)});
+  set_gpu_target(module, *machine);
+  optimize_module(module, *machine, gpu_tuning(), add_scalarizer);
+  check_module(module, spec.symbol, "after optimisation");
+  if (options.keep_llvm_ir) kernel.llvm_ir = to_text(module);
+  kernel.ptx = generate_file(module, *machine, llvm::CodeGenFileType::AssemblyFile);
+  if (options.ptxas.empty()) return kernel;
+  Assembled assembled = assemble_ptx(options.ptxas, kernel.ptx, options.target);
+  kernel.cubin = std::move(assembled.cubin);
+  kernel.report = std::move(assembled.report);
+  return kernel;
+}
+
+}  // namespace
+
+bool has_gpu_code(const KernelSpec& spec) { return spec.kind == "loop"; }
+
+std::vector<GpuKernel> compile_gpu_kernels(const std::vector<KernelSpec>& specs,
+                                           const GpuCompileOptions& options) {
+  std::vector<const KernelSpec*> distinct;
+  std::set<std::string> symbols;
+  for (const KernelSpec& spec : specs) {
+    if (symbols.insert(spec.symbol).second) distinct.push_back(&spec);
+  }
+  std::vector<GpuKernel> kernels(distinct.size());
+  parallel_for(static_cast<int64_t>(distinct.size()), options.jobs, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    kernels[at] = compile_kernel(*distinct[at], options);
+  });
+  return kernels;
+}
+
+}  // namespace sgtc::gpu

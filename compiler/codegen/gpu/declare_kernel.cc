@@ -1,0 +1,63 @@
+#include "codegen/gpu/declare_kernel.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Metadata.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace sgtc::gpu {
+namespace {
+
+constexpr unsigned kGlobalMemory = 1;
+
+// Whether the bytes of the argument may be those of another one.
+bool may_overlap(const KernelSpec& spec, size_t argument) {
+  if (!spec.arguments[argument].may_alias.empty()) return true;
+  return std::any_of(spec.arguments.begin(), spec.arguments.end(), [&](const auto& other) {
+    return std::count(other.may_alias.begin(), other.may_alias.end(),
+                      static_cast<int32_t>(argument)) > 0;
+  });
+}
+
+void annotate(llvm::Function* function, const char* what, int64_t value) {
+  llvm::LLVMContext& context = function->getContext();
+  auto number =
+      llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), static_cast<uint64_t>(value));
+  function->getParent()
+      ->getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, what),
+                    llvm::ConstantAsMetadata::get(number)}));
+}
+
+}  // namespace
+
+llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec,
+                               const ThreadMapping& mapping) {
+  llvm::LLVMContext& context = module.getContext();
+  std::vector<llvm::Type*> parameters(spec.arguments.size(),
+                                      llvm::PointerType::get(context, kGlobalMemory));
+  parameters.push_back(llvm::Type::getInt64Ty(context));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, spec.symbol, module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::Convergent);
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    const auto at = static_cast<unsigned>(i);
+    function->addParamAttr(
+        at, llvm::Attribute::getWithAlignment(context, llvm::Align(kArgumentAlignment)));
+    if (may_overlap(spec, i)) continue;
+    function->addParamAttr(at, llvm::Attribute::NoAlias);
+    // Such arguments are read through the non-coherent cache.
+    bool is_read = spec.arguments[i].kind == KernelArgument::Kind::kValue &&
+                   spec.arguments[i].mode == AccessMode::kRead;
+    if (is_read) function->addParamAttr(at, llvm::Attribute::ReadOnly);
+  }
+  annotate(function, "kernel", 1);
+  annotate(function, "maxntidx", mapping.threads);
+  return function;
+}
+
+}  // namespace sgtc::gpu

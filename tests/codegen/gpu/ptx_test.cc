@@ -1,0 +1,149 @@
+// The text of GPU kernels.
+#include <sstream>
+
+#include "codegen/gpu/compile.h"
+#include "codegen/gpu/ptxas.h"
+#include "passes/form_kernels.h"
+#include "passes/fuse.h"
+#include "support/catch.h"
+#include "support/diagnostics.h"
+
+using namespace sgtc;
+
+namespace {
+
+std::vector<KernelSpec> specs_of(const std::string& text) {
+  const Graph graph = parse_graph(text);
+  std::vector<KernelSpec> specs;
+  for (const Group& group : fuse(graph)) {
+    if (group.kind != Group::Kind::kView) specs.push_back(form_kernel(graph, group));
+  }
+  return specs;
+}
+
+std::string ptx_of(const std::string& text, const std::string& target = "sm_90a") {
+  gpu::GpuCompileOptions options;
+  options.target = target;
+  std::string ptx;
+  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs_of(text), options)) {
+    ptx += kernel.ptx;
+  }
+  return ptx;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const std::string kSoftmax =
+    "feed %x: f32[6,300]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n%e = exp(%d)\n"
+    "%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y";
+
+const std::string kFunctions =
+    "feed %x: f32[64]\n%a = tanh(%x)\n%b = erf(%a)\n%c = pow(%b, %x)\n%d = sin(%c)\n"
+    "%e = softplus(%d)\n%f = fmod(%e, %x)\n%g = cast(%f) {to=\"f64\"}\n%h = cos(%g)\n"
+    "%i = pow(%h, %g)\n%j = fmod(%i, %g)\n%k = log(%j)\noutput \"k\" %k\n"
+    "feed %s: i64[]\nfeed %t: i64[]\n%u = random_normal(%s, %t) {shape=[64], stream=1}\n"
+    "output \"u\" %u";
+
+}  // namespace
+
+TEST_CASE("a kernel has a pointer per argument and the micro-batch") {
+  const std::string ptx = ptx_of("feed %x: f32[64]\n%y = neg(%x)\noutput \"y\" %y");
+  CHECK(contains(ptx, ".visible .entry k_loop_"));
+  CHECK(contains(ptx, "_param_2"));
+  CHECK_FALSE(contains(ptx, "_param_3"));
+  CHECK(contains(ptx, ".maxntid 256"));
+}
+
+TEST_CASE("accesses are 16 bytes wide, and read-only ones need no coherence") {
+  const std::string single =
+      ptx_of("feed %x: f32[9,64]\nfeed %b: f32[64]\n%y = add(%x, %b)\noutput \"y\" %y");
+  CHECK(contains(single, "ld.global.nc.v4.f32"));
+  CHECK(contains(single, "st.global.v4.f32"));
+  const std::string narrow = ptx_of("feed %x: bf16[64]\n%y = neg(%x)\noutput \"y\" %y");
+  CHECK((contains(narrow, "ld.global.v4.b32") || contains(narrow, "ld.global.v4.u32")));
+}
+
+TEST_CASE("an odd axis is read element by element") {
+  const std::string ptx = ptx_of("feed %x: f32[63]\n%y = neg(%x)\noutput \"y\" %y");
+  CHECK_FALSE(contains(ptx, ".v4"));
+  CHECK_FALSE(contains(ptx, ".v2"));
+}
+
+TEST_CASE("nothing is contracted between nodes and nothing is approximate") {
+  const std::string ptx = ptx_of(
+      "feed %x: f32[64]\n%a = mul(%x, %x)\n%b = add(%a, %x)\n%c = div(%b, %x)\n%d = sqrt(%c)\n"
+      "output \"d\" %d");
+  CHECK_FALSE(contains(ptx, "fma"));
+  CHECK_FALSE(contains(ptx, "approx"));
+  CHECK_FALSE(contains(ptx, "ftz"));
+  CHECK(contains(ptx, "div.rn.f32"));
+  CHECK(contains(ptx, "sqrt.rn.f32"));
+}
+
+TEST_CASE("no call is left, and no array in local memory but for tables") {
+  for (const std::string& target : gpu::gpu_targets()) {
+    const std::string functions = ptx_of(kFunctions, target);
+    CHECK_FALSE(contains(functions, "call"));
+    CHECK_FALSE(contains(functions, "__nv_"));
+    CHECK_FALSE(contains(functions, "local_depot"));
+    CHECK(contains(functions, ".target " + target));
+  }
+}
+
+TEST_CASE("rows meet by shuffles, columns in shared memory, nothing by atomic operations") {
+  const std::string rows = ptx_of(kSoftmax);
+  CHECK(contains(rows, "shfl.sync.bfly.b32"));
+  const std::string columns =
+      ptx_of("feed %x: f32[900,64]\n%s = reduce_sum(%x) {axes=[0]}\noutput \"s\" %s");
+  CHECK(contains(columns, "bar.sync"));
+  CHECK(contains(columns, "ld.shared"));
+  for (const std::string& ptx : {rows, columns}) {
+    CHECK_FALSE(contains(ptx, "atom."));
+    CHECK_FALSE(contains(ptx, "red.global"));
+  }
+}
+
+TEST_CASE("indices are checked") {
+  const std::string ptx =
+      ptx_of("feed %t: f32[5,64]\nfeed %i: i64[4]\n%g = gather(%t, %i) {axis=0}\noutput \"g\" %g");
+  CHECK(contains(ptx, "st.global.u64"));
+  CHECK(contains(ptx, "v4.f32"));
+}
+
+TEST_CASE("the text does not depend on jobs, and equal kernels are compiled once") {
+  const std::vector<KernelSpec> specs = specs_of(
+      "feed %x: f32[3]\nfeed %y: f32[7]\nfeed %z: f32[7]\n%a = exp(%x)\n"
+      "%b = reduce_sum(%y) {axes=[0]}\n%c = reduce_sum(%z) {axes=[0]}\noutput \"a\" %a\n"
+      "output \"b\" %b\noutput \"c\" %c");
+  gpu::GpuCompileOptions one, two;
+  one.target = two.target = "sm_80";
+  two.jobs = 2;
+  const auto first = gpu::compile_gpu_kernels(specs, one);
+  const auto second = gpu::compile_gpu_kernels(specs, two);
+  REQUIRE(first.size() == second.size());
+  CHECK(first.size() <= specs.size());
+  for (size_t i = 0; i < first.size(); ++i) CHECK(first[i].ptx == second[i].ptx);
+}
+
+TEST_CASE("ptxas accepts the text and spills nothing") {
+  gpu::GpuCompileOptions options;
+  options.ptxas = gpu::find_ptxas();
+  if (options.ptxas.empty()) return;
+  for (const std::string& target : gpu::gpu_targets()) {
+    options.target = target;
+    for (const std::string& text : {kSoftmax, kFunctions}) {
+      for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs_of(text), options)) {
+        CHECK(kernel.cubin.compare(1, 3, "ELF") == 0);
+        CHECK(contains(kernel.report, "0 bytes spill stores, 0 bytes spill loads"));
+      }
+    }
+  }
+}
+
+TEST_CASE("a text that ptxas refuses is an error with its words") {
+  const std::string ptxas = gpu::find_ptxas();
+  if (ptxas.empty()) return;
+  CHECK_THROWS_AS(gpu::assemble_ptx(ptxas, "no assembly", "sm_90a"), Error);
+}

@@ -1,0 +1,89 @@
+// How nests are dealt out to threads.
+#include "codegen/gpu/thread_mapping.h"
+
+#include "passes/form_kernels.h"
+#include "passes/fuse.h"
+#include "support/catch.h"
+
+using namespace sgtc;
+
+namespace {
+
+gpu::ThreadMapping mapping_of(const std::string& text) {
+  const Graph graph = parse_graph(text);
+  const std::vector<Group> groups = fuse(graph);
+  return gpu::map_threads(form_kernel(graph, groups.front()).nest);
+}
+
+gpu::ThreadMapping add(const std::string& type) {
+  return mapping_of("feed %x: " + type + "\n%y = neg(%x)\noutput \"y\" %y");
+}
+
+gpu::ThreadMapping sum(const std::string& type, const std::string& axes) {
+  return mapping_of("feed %x: " + type + "\n%y = reduce_sum(%x) {axes=[" + axes +
+                    "]}\noutput \"y\" %y");
+}
+
+}  // namespace
+
+TEST_CASE("a thread's access is 16 bytes of the widest element") {
+  CHECK(add("f64[4096]").lanes == 2);
+  CHECK(add("f32[4096]").lanes == 4);
+  CHECK(add("bf16[4096]").lanes == 8);
+  CHECK(mapping_of("feed %x: bf16[4096]\n%y = cast(%x) {to=\"f32\"}\noutput \"y\" %y").lanes == 4);
+}
+
+TEST_CASE("lanes divide the vector axis, so that no access is masked") {
+  CHECK(add("bf16[4095]").lanes == 1);
+  CHECK(add("bf16[4090]").lanes == 2);
+  CHECK(add("bf16[3,52]").lanes == 4);
+}
+
+TEST_CASE("an elementwise nest has a thread per vector") {
+  const gpu::ThreadMapping mapping = add("f32[1000,100]");
+  CHECK(mapping.items == 25000);
+  CHECK(mapping.slices == 1);
+  CHECK(mapping.steps == 1);
+  CHECK(mapping.blocks() == 98);
+}
+
+TEST_CASE("a short row belongs to a warp, a long one to a block") {
+  const gpu::ThreadMapping warp = sum("f32[100000,768]", "1");
+  CHECK(warp.items == 100000);
+  CHECK(warp.steps == 192);
+  CHECK(warp.slices == gpu::kWarp);
+  CHECK(warp.threads == 256);
+  const gpu::ThreadMapping block = sum("f32[100000,50304]", "1");
+  CHECK(block.slices == 512);
+  CHECK(block.threads == 512);
+  CHECK(block.items_per_block() == 1);
+}
+
+TEST_CASE("few rows get more threads each") {
+  CHECK(sum("f32[1000000,64]", "1").slices == 2);
+  CHECK(sum("f32[10,64]", "1").slices == 16);
+}
+
+TEST_CASE("columns are shared by threads until the GPU is full") {
+  CHECK(sum("f32[500,4194304]", "0").slices == 1);
+  const gpu::ThreadMapping narrow = sum("f32[5000,64]", "0");
+  CHECK(narrow.items == 16);
+  CHECK(narrow.slices == 64);
+  CHECK(narrow.items_per_block() == 4);
+  CHECK(sum("f32[3,64]", "0").slices == 4);
+}
+
+TEST_CASE("the order of a sum does not depend on what is fused with it") {
+  for (const std::string axis : {"0", "1"}) {
+    const gpu::ThreadMapping alone = sum("f32[96,704]", axis);
+    const gpu::ThreadMapping fused = mapping_of(
+        "feed %h: bf16[96,704]\nfeed %d: f64[96,704]\n%w = cast(%h) {to=\"f64\"}\n"
+        "%p = mul(%w, %d)\n%x = cast(%p) {to=\"f32\"}\n%y = reduce_sum(%x) {axes=[" +
+        axis + "]}\noutput \"y\" %y");
+    CHECK(fused.slices == alone.slices);
+    CHECK(fused.steps == alone.steps);
+    CHECK(fused.lanes == alone.lanes);
+  }
+}
+
+TEST_CASE("a nest without elements has no blocks") { CHECK(add("f32[0]").blocks() == 0); }

@@ -1,0 +1,190 @@
+// Runs packed loop kernels on a GPU (loop_bundle.h): gpu_loops_check FOLDER [--measure].
+//
+// Every program runs three times with poisoned results: with the largest grid of use twice, and
+// with a grid of three blocks. Results have to agree with the expected ones, and bit for bit with
+// each other. With --measure the large programs' bandwidth is printed instead.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "gpu/cuda_driver.h"
+#include "gpu/loop_bundle.h"
+#include "support/half.h"
+
+namespace sgtc::testing {
+namespace {
+
+constexpr uint32_t kPoisonWord = 0xffadffad;
+
+class Program {
+ public:
+  Program(const LoopProgram& program, const std::string& folder) : program_(program) {
+    for (const LoopBuffer& buffer : program.buffers) {
+      const auto bytes = static_cast<size_t>(buffer.bytes + 15) / 16 * 16;
+      memory_.push_back(std::make_unique<DeviceMemory>(std::max<size_t>(bytes, 16)));
+    }
+    for (const LoopLaunch& launch : program.launches) {
+      kernels_.emplace_back(folder + "/" + launch.symbol + ".cubin", launch.symbol);
+    }
+  }
+
+  void fill() {
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      const LoopBuffer& buffer = program_.buffers[i];
+      memory_[i]->set(kPoisonWord);
+      const auto whole = static_cast<size_t>(buffer.bytes);
+      if (!buffer.pattern.empty()) memory_[i]->write_repeated(buffer.pattern, whole);
+    }
+  }
+
+  void run(int64_t most_blocks) {
+    for (size_t i = 0; i < kernels_.size(); ++i) start(i, most_blocks);
+  }
+
+  std::string read(int64_t buffer) const {
+    std::string bytes(static_cast<size_t>(program_.buffers[static_cast<size_t>(buffer)].bytes), 0);
+    memory_[static_cast<size_t>(buffer)]->read(bytes.data(), bytes.size());
+    return bytes;
+  }
+
+  std::vector<std::string> read_all() const {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < memory_.size(); ++i) all.push_back(read(static_cast<int64_t>(i)));
+    return all;
+  }
+
+ private:
+  void start(size_t i, int64_t most_blocks) {
+    const LoopLaunch& launch = program_.launches[i];
+    std::vector<uint64_t> values;
+    for (int64_t buffer : launch.buffers) {
+      values.push_back(memory_[static_cast<size_t>(buffer)]->address());
+    }
+    values.push_back(0);  // the micro-batch
+    std::vector<void*> parameters;
+    for (uint64_t& value : values) parameters.push_back(&value);
+    Launch shape;
+    shape.blocks = static_cast<uint32_t>(std::min(launch.blocks, most_blocks));
+    shape.threads = static_cast<uint32_t>(launch.threads);
+    if (shape.blocks > 0) kernels_[i].start_with_all(shape, parameters.data());
+  }
+
+  const LoopProgram& program_;
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;
+  std::vector<Kernel> kernels_;
+};
+
+template <typename T>
+double element(const std::string& bytes, size_t i) {
+  T value;
+  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+  return static_cast<double>(value);
+}
+
+double element_of(const std::string& dtype, const std::string& bytes, size_t i) {
+  if (dtype == "f32") return element<float>(bytes, i);
+  if (dtype == "f64") return element<double>(bytes, i);
+  if (dtype == "f16") return half_to_float(static_cast<uint16_t>(element<uint16_t>(bytes, i)));
+  if (dtype == "bf16") {
+    return bfloat_to_float(static_cast<uint16_t>(element<uint16_t>(bytes, i)));
+  }
+  if (dtype == "i8") return element<int8_t>(bytes, i);
+  if (dtype == "i16") return element<int16_t>(bytes, i);
+  if (dtype == "i32") return element<int32_t>(bytes, i);
+  if (dtype == "i64") return element<int64_t>(bytes, i);
+  if (dtype == "u16") return element<uint16_t>(bytes, i);
+  if (dtype == "u32") return element<uint32_t>(bytes, i);
+  if (dtype == "u64") return element<uint64_t>(bytes, i);
+  return element<uint8_t>(bytes, i);
+}
+
+bool agrees(double found, double expected, double tolerance) {
+  return found == expected || (std::isnan(found) && std::isnan(expected)) ||
+         std::abs(found - expected) <= tolerance * (1 + std::abs(expected));
+}
+
+bool check_results(const LoopProgram& program, const std::vector<std::string>& memory) {
+  for (const LoopExpectation& expectation : program.expectations) {
+    const std::string& bytes = memory[static_cast<size_t>(expectation.buffer)];
+    for (size_t i = 0; i < expectation.values.size(); ++i) {
+      const double found = element_of(expectation.dtype, bytes, i);
+      if (agrees(found, expectation.values[i], program.tolerance)) continue;
+      std::printf("FAILED %s: %s[%zu] is %.9g, expected %.9g\n", program.name.c_str(),
+                  expectation.name.c_str(), i, found, expectation.values[i]);
+      return false;
+    }
+  }
+  for (size_t i = 0; i < program.status.size(); ++i) {
+    int64_t word = 0;
+    std::memcpy(&word, memory[0].data() + 8 * i, 8);
+    if (word == program.status[i]) continue;
+    std::printf("FAILED %s: word %zu of the status is %lld, expected %lld\n", program.name.c_str(),
+                i, static_cast<long long>(word), static_cast<long long>(program.status[i]));
+    return false;
+  }
+  return true;
+}
+
+bool check_program(const LoopProgram& program, const std::string& folder) {
+  Program runner(program, folder);
+  std::vector<std::string> first;
+  bool good = true;
+  for (int64_t most_blocks : {INT32_MAX, INT32_MAX, 3}) {
+    runner.fill();
+    runner.run(most_blocks);
+    synchronize_device();
+    const std::vector<std::string> memory = runner.read_all();
+    if (first.empty()) {
+      first = memory;
+      good = check_results(program, memory);
+    } else if (memory != first) {
+      std::printf("FAILED %s: the bits change from run to run\n", program.name.c_str());
+      return false;
+    }
+  }
+  return good;
+}
+
+void measure_program(const LoopProgram& program, const std::string& folder) {
+  constexpr int kRuns = 20;
+  Program runner(program, folder);
+  runner.fill();
+  std::vector<double> seconds;
+  for (int i = 0; i < kRuns + 3; ++i) {
+    Stopwatch watch;
+    watch.start();
+    runner.run(INT32_MAX);
+    const double time = watch.stop();
+    if (i >= 3) seconds.push_back(time);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  std::printf("%-42s %8.1f us %6.0f GB/s\n", program.name.c_str(), 1e6 * median,
+              1e-9 * static_cast<double>(program.moved_bytes) / median);
+}
+
+}  // namespace
+}  // namespace sgtc::testing
+
+int main(int argc, char** argv) {
+  using namespace sgtc::testing;
+  const bool measures = argc == 3 && std::string(argv[2]) == "--measure";
+  if (argc != 2 && !measures) {
+    std::fprintf(stderr, "usage: %s FOLDER [--measure]\n", argv[0]);
+    return 2;
+  }
+  std::printf("%s\n", open_hopper_or_skip().name.c_str());
+  const std::string folder = argv[1];
+  const auto programs = read_bundle(folder + (measures ? "/measured.bundle" : "/checked.bundle"));
+  size_t failed = 0;
+  for (const LoopProgram& program : programs) {
+    if (measures) {
+      measure_program(program, folder);
+    } else {
+      failed += check_program(program, folder) ? 0 : 1;
+    }
+  }
+  if (!measures) std::printf("%zu programs, %zu failed\n", programs.size(), failed);
+  return failed == 0 && !programs.empty() ? 0 : 1;
+}

@@ -1,0 +1,202 @@
+// Compiles the loop kernels of the test graphs and writes them with inputs and expected results:
+// pack_loops FOLDER writes FOLDER/loops.bundle and FOLDER/SYMBOL.cubin.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include "codegen/gpu/compile.h"
+#include "codegen/gpu/ptxas.h"
+#include "gpu/loop_bundle.h"
+#include "gpu/loop_cases.h"
+#include "ir/interpret.h"
+#include "passes/form_kernels.h"
+#include "passes/fuse.h"
+#include "support/diagnostics.h"
+
+namespace sgtc::testing {
+namespace {
+
+constexpr int64_t kStatusBytes = 64;
+constexpr int64_t kPatternElements = 1 << 16;
+
+Tensor random_tensor(const TensorType& type, std::mt19937& random) {
+  std::vector<double> values;
+  std::uniform_real_distribution<double> real(-2, 2);
+  std::uniform_int_distribution<int> integer(0, type.dtype == DType::kBool ? 1 : 3);
+  for (int64_t i = 0; i < element_count(type.shape); ++i) {
+    values.push_back(is_float(type.dtype) ? real(random) : integer(random));
+  }
+  return Tensor(type, values);
+}
+
+std::string bytes_of(const Literal& literal) {
+  const auto bytes = literal.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Turns the groups of one graph into launches.
+class Packer {
+ public:
+  Packer(const LoopCase& source, bool is_measured)
+      : source_(source), graph_(parse_graph(source.text)), is_measured_(is_measured) {
+    program_.name = source.name;
+    program_.tolerance = source.tolerance;
+    program_.status = source.status.empty() ? std::vector<int64_t>{0, 0, 0} : source.status;
+    program_.buffers.push_back({kStatusBytes, std::string(kStatusBytes, '\0')});
+  }
+
+  std::vector<KernelSpec> specs;
+
+  LoopProgram pack() {
+    fill_leaves();
+    for (const Group& group : fuse(graph_)) {
+      if (group.kind == Group::Kind::kView) {
+        for (NodeId node : group.nodes) {
+          buffer_of_[graph_.node(node).results[0]] = buffer_of_.at(graph_.node(node).operands[0]);
+        }
+      } else {
+        add_kernel(form_kernel(graph_, group));
+      }
+    }
+    if (!is_measured_ && source_.status.empty()) expect_results();
+    return program_;
+  }
+
+ private:
+  void fill_leaves() {
+    std::mt19937 random(1);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.kind == ValueKind::kResult) continue;
+      TensorType type = value.type;
+      if (is_measured_) type.shape = {std::min(kPatternElements, element_count(type.shape))};
+      bool is_cleared = value.kind == ValueKind::kState && value.role == StateRole::kAccumulator;
+      Tensor tensor = is_cleared ? Tensor(type) : random_tensor(type, random);
+      if (value.kind == ValueKind::kConstant) {
+        add_buffer(id, bytes_of(*value.literal));
+        continue;
+      }
+      add_buffer(id, bytes_of(*to_literal(tensor)));
+      leaves_[id] = std::move(tensor);
+    }
+  }
+
+  void add_buffer(ValueId id, std::string pattern) {
+    const int64_t bytes = element_count(graph_.shape(id)) * size_of(graph_.dtype(id));
+    buffer_of_[id] = static_cast<int64_t>(program_.buffers.size());
+    program_.buffers.push_back({bytes, std::move(pattern)});
+  }
+
+  void place_result(const KernelSpec& spec, const KernelArgument& argument) {
+    if (graph_.producer(argument.value)->op == Op::kAccumulate) {
+      buffer_of_[argument.value] = buffer_of_.at(graph_.producer(argument.value)->operands[0]);
+      return;
+    }
+    for (int32_t alias : argument.may_alias) {
+      const ValueId read = spec.arguments[static_cast<size_t>(alias)].value;
+      const bool is_state = graph_.value(read).kind == ValueKind::kState;
+      const bool is_update = std::any_of(
+          graph_.updates.begin(), graph_.updates.end(),
+          [&](const Update& u) { return u.state == read && u.value == argument.value; });
+      if (!source_.in_place || !is_state || !is_update) continue;
+      buffer_of_[argument.value] = buffer_of_.at(read);
+      return;
+    }
+    add_buffer(argument.value, "");
+  }
+
+  void add_kernel(const KernelSpec& spec) {
+    const gpu::ThreadMapping mapping = gpu::map_threads(spec.nest);
+    LoopLaunch launch{spec.symbol, mapping.threads, mapping.blocks(), {}};
+    for (const KernelArgument& argument : spec.arguments) {
+      if (argument.kind == KernelArgument::Kind::kStatus) {
+        launch.buffers.push_back(0);
+        continue;
+      }
+      if (buffer_of_.count(argument.value) == 0) place_result(spec, argument);
+      const int64_t buffer = buffer_of_.at(argument.value);
+      launch.buffers.push_back(buffer);
+      program_.moved_bytes += program_.buffers[static_cast<size_t>(buffer)].bytes;
+    }
+    program_.launches.push_back(launch);
+    specs.push_back(spec);
+  }
+
+  void expect_results() {
+    Interpreter interpreter(graph_);
+    for (const auto& [id, tensor] : leaves_) interpreter.set(graph_.value(id).name, tensor);
+    interpreter.run();
+    for (const Output& output : graph_.outputs) expect(interpreter, output.value, output.name);
+    for (const Update& update : graph_.updates) {
+      expect(interpreter, update.value, graph_.value(update.state).name);
+    }
+  }
+
+  void expect(const Interpreter& interpreter, ValueId id, const std::string& name) {
+    const Tensor& tensor = interpreter.value(id);
+    LoopExpectation expectation{
+        name, buffer_of_.at(id), std::string(name_of(tensor.type.dtype)), {}};
+    for (int64_t i = 0; i < tensor.count(); ++i) expectation.values.push_back(tensor.at(i));
+    program_.expectations.push_back(std::move(expectation));
+  }
+
+  const LoopCase& source_;
+  Graph graph_;
+  bool is_measured_;
+  LoopProgram program_;
+  std::map<ValueId, int64_t> buffer_of_;
+  std::map<ValueId, Tensor> leaves_;
+};
+
+void write_file(const std::filesystem::path& file, const std::string& bytes) {
+  std::ofstream stream(file, std::ios::binary);
+  stream << bytes;
+  stream.close();
+  if (!stream) throw Error(file.string() + ": cannot write");
+}
+
+void pack_all(const std::filesystem::path& folder) {
+  std::vector<KernelSpec> specs;
+  auto pack = [&](const std::vector<LoopCase>& cases, bool is_measured) {
+    std::vector<LoopProgram> programs;
+    for (const LoopCase& source : cases) {
+      Packer packer(source, is_measured);
+      programs.push_back(packer.pack());
+      specs.insert(specs.end(), packer.specs.begin(), packer.specs.end());
+    }
+    return to_bundle(programs);
+  };
+  const std::string checked = pack(checked_loops(), false);
+  const std::string measured = pack(measured_loops(), true);
+  gpu::GpuCompileOptions options{"sm_90a", gpu::find_ptxas(), 2, false};
+  if (options.ptxas.empty()) throw Error("ptxas not found; set CUDA_HOME");
+  std::filesystem::create_directories(folder);
+  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs, options)) {
+    if (kernel.report.find(" 0 bytes spill stores") == std::string::npos) {
+      std::printf("%s: %s\n", kernel.symbol.c_str(), kernel.report.c_str());
+    }
+    write_file(folder / (kernel.symbol + ".cubin"), kernel.cubin);
+    write_file(folder / (kernel.symbol + ".ptx"), kernel.ptx);
+  }
+  write_file(folder / "checked.bundle", checked);
+  write_file(folder / "measured.bundle", measured);
+}
+
+}  // namespace
+}  // namespace sgtc::testing
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    return 2;
+  }
+  try {
+    sgtc::testing::pack_all(argv[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
