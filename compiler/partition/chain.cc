@@ -12,14 +12,7 @@ namespace {
 class ChainFinder {
  public:
   explicit ChainFinder(const KernelizedGraph& program)
-      : program_(program), graph_(*program.graph), maker_(graph_.values.size(), kNone) {
-    for (size_t g = 0; g < program.groups.size(); ++g) {
-      for (const NodeId node : program.groups[g].nodes) {
-        for (const ValueId result : graph_.node(node).results) {
-          maker_[static_cast<size_t>(result)] = static_cast<int32_t>(g);
-        }
-      }
-    }
+      : program_(program), graph_(*program.graph), maker_(makers_of(program)) {
     chain_.link_of.assign(program.groups.size(), kNone);
     chain_.floating.assign(program.groups.size(), false);
   }

@@ -80,10 +80,7 @@ int64_t stage_of(const std::vector<size_t>& begins, int32_t link) {
 void place_floating(const KernelizedGraph& program, const Chain& chain, Placement& placement) {
   const Graph& graph = *program.graph;
   std::vector<Positions> readers(graph.values.size());
-  std::vector<size_t> maker(graph.values.size(), program.groups.size());
-  for (size_t g = 0; g < program.groups.size(); ++g) {
-    for (const ValueId output : program.groups[g].outputs) maker[static_cast<size_t>(output)] = g;
-  }
+  const std::vector<int32_t> maker = makers_of(program);
   for (size_t g = program.groups.size(); g-- > 0;) {
     const Group& group = program.groups[g];
     Positions& positions = placement.groups[g];
@@ -92,8 +89,10 @@ void place_floating(const KernelizedGraph& program, const Chain& chain, Placemen
         unite(positions, readers[static_cast<size_t>(output)]);
       }
       for (const ValueId input : group.inputs) {
-        const size_t made = maker[static_cast<size_t>(input)];
-        if (positions.empty() && made < g) positions = placement.groups[made];
+        const int32_t made = maker[static_cast<size_t>(input)];
+        if (positions.empty() && made != kNone) {
+          positions = placement.groups[static_cast<size_t>(made)];
+        }
       }
       if (positions.empty()) positions = {placement.stages - 1};
     }

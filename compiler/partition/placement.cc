@@ -15,16 +15,11 @@ class UpdatePlacer {
       : program_(program),
         graph_(*program.graph),
         placement_(placement),
-        maker_(graph_.values.size(), kNone),
+        maker_(makers_of(program)),
         readers_(graph_.values.size()) {
     for (size_t g = 0; g < program.groups.size(); ++g) {
       for (const ValueId input : program.groups[g].inputs) {
         readers_[static_cast<size_t>(input)].push_back(g);
-      }
-      for (const NodeId node : program.groups[g].nodes) {
-        for (const ValueId result : graph_.node(node).results) {
-          maker_[static_cast<size_t>(result)] = static_cast<int32_t>(g);
-        }
       }
     }
     placement_.states.resize(graph_.values.size());

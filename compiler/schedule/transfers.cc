@@ -16,14 +16,7 @@ class TransferFinder {
       : program_(program),
         graph_(*program.graph),
         placement_(placement),
-        maker_(graph_.values.size(), kNone) {
-    for (size_t g = 0; g < program.groups.size(); ++g) {
-      for (const NodeId node : program.groups[g].nodes) {
-        for (const ValueId result : graph_.node(node).results) {
-          maker_[static_cast<size_t>(result)] = static_cast<int32_t>(g);
-        }
-      }
-    }
+        maker_(makers_of(program)) {
     exchange_.rounds.assign(program.groups.size(), 0);
   }
 
