@@ -1,20 +1,26 @@
 // Choosing the cuts. The stages of a chain are intervals, so the best cuts of the first j links
 // into k stages extend the best cuts of some first i links into k-1 stages: an exact dynamic
 // programme in O(stages * links²), a fraction of a second for the deepest models. Balance counts
-// first, since the slowest stage sets the pace of all; bytes decide between equals. Left out:
-// memory (search/ weighs it) and orders of the forward groups other than their own.
+// first, since the slowest stage sets the pace of all; bytes decide between equals. Where a model
+// repeats a layer, cuts between whole layers are tried too and taken if they are at most 1% slower:
+// stages of equal layers share their kernels, and such a plan is easier to read. Left out: memory
+// (search/ weighs it) and orders of the forward groups other than their own.
 #include "partition/partition.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "partition/chain.h"
+#include "partition/find_repeats.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
+
+constexpr double kWholeLayers = 1.01;  // how much slower the slowest stage may be for them
 
 struct Score {
   double slowest = 0;
@@ -40,35 +46,74 @@ class Cutter {
     return sums_[end] - sums_[begin] + crossing(begin) + crossing(end);
   }
 
-  // The links that begin each stage.
-  std::vector<size_t> run(size_t stages) const {
+  struct Cuts {
+    std::vector<size_t> begins;  // the link that begins each stage
+    double slowest = 0;          // infinite if there is no way to cut
+  };
+
+  // The best cuts among those that are allowed, by the link behind each.
+  Cuts run(size_t stages, const std::vector<bool>& allowed) const {
     const size_t links = chain_.links.size();
     std::vector<std::vector<Score>> best(stages + 1, std::vector<Score>(links + 1));
     std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(links + 1, 0));
     for (size_t end = 1; end <= links; ++end) best[1][end] = {stage(0, end), 0};
     for (size_t k = 2; k <= stages; ++k) {
       for (size_t end = k; end <= links; ++end) {
+        best[k][end].slowest = kImpossible;
         for (size_t begin = k - 1; begin < end; ++begin) {
           const Score& before = best[k - 1][begin];
+          if (!allowed[begin]) continue;
           const Score score = {std::max(before.slowest, stage(begin, end)),
                                before.bytes + chain_.bytes[begin]};
-          if (begin > k - 1 && !(score < best[k][end])) continue;
+          if (!(score < best[k][end])) continue;
           best[k][end] = score;
           from[k][end] = begin;
         }
       }
     }
-    std::vector<size_t> begins(stages, 0);
+    Cuts cuts{std::vector<size_t>(stages, 0), best[stages][links].slowest};
     size_t end = links;
-    for (size_t k = stages; k > 1; --k) end = begins[k - 1] = from[k][end];
-    return begins;
+    for (size_t k = stages; k > 1; --k) end = cuts.begins[k - 1] = from[k][end];
+    return cuts;
   }
 
  private:
+  static constexpr double kImpossible = std::numeric_limits<double>::infinity();
+
   const Chain& chain_;
   const LinkModel& model_;
   std::vector<double> sums_;  // seconds of the links before each
 };
+
+// Which cuts leave repeated layers whole: within the repetition one cut per layer, where the fewest
+// bytes cross.
+std::vector<bool> between_layers(const KernelizedGraph& program, const Chain& chain) {
+  std::vector<std::string> symbols;
+  for (const size_t link : chain.links) symbols.push_back(program.kernels[link].symbol);
+  const Repeats repeats = find_repeats(symbols);
+  std::vector<bool> allowed(chain.links.size() + 1, true);
+  if (repeats.count < 2) return allowed;
+  // Measured in the second layer, where the repetition has settled.
+  const auto bytes_at = [&](size_t offset) {
+    return chain.bytes[repeats.first + repeats.period + offset];
+  };
+  size_t best = 0;
+  for (size_t offset = 1; offset < repeats.period; ++offset) {
+    if (bytes_at(offset) < bytes_at(best)) best = offset;
+  }
+  for (size_t i = 0; i < repeats.count * repeats.period; ++i) {
+    allowed[repeats.first + i] = i % repeats.period == best;
+  }
+  return allowed;
+}
+
+std::vector<size_t> choose_cuts(const KernelizedGraph& program, const Chain& chain, size_t stages,
+                                const LinkModel& link) {
+  const Cutter cutter(chain, link);
+  const Cutter::Cuts best = cutter.run(stages, std::vector<bool>(chain.links.size() + 1, true));
+  const Cutter::Cuts whole = cutter.run(stages, between_layers(program, chain));
+  return whole.slowest <= kWholeLayers * best.slowest ? whole.begins : best.begins;
+}
 
 int64_t stage_of(const std::vector<size_t>& begins, int32_t link) {
   const auto next = std::upper_bound(begins.begin(), begins.end(), static_cast<size_t>(link));
@@ -123,7 +168,7 @@ Placement partition(const KernelizedGraph& program, int64_t stages, const LinkMo
                 std::to_string(links) + " groups of forward nodes to place; use at most " +
                 std::to_string(links) + " stages");
   }
-  const std::vector<size_t> begins = Cutter(chain, link).run(static_cast<size_t>(stages));
+  const std::vector<size_t> begins = choose_cuts(program, chain, static_cast<size_t>(stages), link);
   Placement placement;
   placement.stages = stages;
   placement.groups.resize(program.groups.size());

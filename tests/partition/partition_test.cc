@@ -82,7 +82,9 @@ TEST_CASE("cuts are as good as the best of all") {
       INFO("round " << round << ", " << stages << " stages");
       const Placement placement = partition(program, stages, link);
       const double best = brute_force(chain, static_cast<size_t>(stages), link);
-      CHECK(slowest_stage(program, placement, link) == Approx(best));
+      const double found = slowest_stage(program, placement, link);
+      CHECK(found >= best * 0.999999);
+      CHECK(found <= best * 1.01);
     }
   }
 }
@@ -146,4 +148,27 @@ output "loss" %loss
   const Placement placed = place_evaluation(evaluate, stages, train, placement);
   CHECK(positions_of(evaluate, placed, "b") == std::vector<Positions>{{0}});
   CHECK(positions_of(evaluate, placed, "loss") == std::vector<Positions>{{1}});
+}
+
+TEST_CASE("stages are whole layers where that costs little") {
+  std::string leaves = "graph \"layers\" rows 4 micro_batches 1\nfeed %h0: f32[4,64]\n";
+  std::string nodes;
+  for (int l = 0; l < 8; ++l) {
+    const std::string n = std::to_string(l);
+    leaves += "state parameter %u" + n + ": f32[64,256] = zero\n";
+    leaves += "state parameter %v" + n + ": f32[256,64] = zero\n";
+    nodes += "%a" + n + " = matmul(%h" + n + ", %u" + n + ")\n%t" + n + " = tanh(%a" + n + ")\n";
+    nodes += "%b" + n + " = matmul(%t" + n + ", %v" + n + ")\n";
+    nodes += "%h" + std::to_string(l + 1) + " = add(%b" + n + ", %h" + n + ")\n";
+  }
+  const Graph graph =
+      parse_graph(leaves + nodes + "%loss = reduce_sum(%h8) {axes=[0,1]}\noutput \"loss\" %loss\n");
+  const KernelizedGraph program = kernelize(graph, true);
+  const Placement placement = partition(program, 4);
+  for (int l = 0; l < 8; ++l) {
+    const std::string n = std::to_string(l);
+    CHECK(positions_of(program, placement, "a" + n) == std::vector<Positions>{{l / 2}});
+    CHECK(positions_of(program, placement, "h" + std::to_string(l + 1)) ==
+          std::vector<Positions>{{l / 2}});
+  }
 }
