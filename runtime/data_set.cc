@@ -35,7 +35,9 @@ MaybeFailure open_tokens(DataFile& data) {
 
 std::string names_of_feeds(const plan::Plan& plan) {
   std::set<std::string> names;
-  for (const plan::Feed& feed : plan.feeds) names.insert(feed.name);
+  for (const plan::Feed& feed : plan.feeds) {
+    if (feed.name != plan.row_weights) names.insert(feed.name);
+  }
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none" : text;
@@ -43,7 +45,7 @@ std::string names_of_feeds(const plan::Plan& plan) {
 
 const plan::Feed* find_feed(const plan::Plan& plan, const std::string& name) {
   for (const plan::Feed& feed : plan.feeds) {
-    if (feed.name == name) return &feed;
+    if (feed.name == name && name != plan.row_weights) return &feed;
   }
   return nullptr;
 }
@@ -165,7 +167,7 @@ MaybeFailure DataSet::bind(const plan::Plan& plan, const std::vector<DataFile>& 
   for (const plan::Feed& feed : plan.feeds) {
     const bool fed = std::any_of(sources_.begin(), sources_.end(),
                                  [&](const Source& source) { return source.feed == feed.name; });
-    if (fed) continue;
+    if (fed || feed.name == plan.row_weights) continue;
     return Failure{"input " + feed.name, "has no data",
                    "give --data " + feed.name + "=FILE.npy with " + feed.dtype + " of shape " +
                        expected_shape(feed, rows_per_sample(plan, feed))};
@@ -214,7 +216,8 @@ MaybeFailure DataSet::agree_on_samples() {
   return {};
 }
 
-Feeder::Feeder(const DataSet& data, const PlanMemory& memory) {
+Feeder::Feeder(const plan::Plan& plan, const DataSet& data, const PlanMemory& memory)
+    : rows_(plan.micro_batch_rows) {
   for (const DataSet::Source& source : data.sources()) {
     const plan::Buffer* buffer = memory.find(source.feed);
     if (!buffer) continue;  // another position reads it
@@ -225,9 +228,15 @@ Feeder::Feeder(const DataSet& data, const PlanMemory& memory) {
     }
     targets_.push_back(std::move(target));
   }
+  const plan::Buffer* weights = plan.row_weights.empty() ? nullptr : memory.find(plan.row_weights);
+  for (int64_t i = 0; weights && i < weights->count; ++i) {
+    weights_.push_back(reinterpret_cast<float*>(memory.address(*weights, i)));
+  }
 }
 
 void Feeder::load_constants() const {
+  // For inputs that are all constants: then no row is loaded.
+  for (float* weights : weights_) std::fill_n(weights, rows_, 1.0F);
   for (const Target& target : targets_) {
     if (target.source->samples > 0) continue;
     for (unsigned char* instance : target.instances) {
@@ -236,7 +245,8 @@ void Feeder::load_constants() const {
   }
 }
 
-void Feeder::load_row(int64_t micro_batch, int64_t row, int64_t sample) const {
+void Feeder::load_row(int64_t micro_batch, int64_t row, int64_t sample, float weight) const {
+  if (!weights_.empty()) weights_[static_cast<size_t>(micro_batch)][row] = weight;
   for (const Target& target : targets_) {
     const DataSet::Source& source = *target.source;
     if (source.samples == 0) continue;

@@ -65,13 +65,15 @@ class DataSet {
   int64_t tokens_per_sample_ = 0;
 };
 
-/// Copies samples into the feed buffers of a position: those of the inputs that it reads.
+/// Copies samples into the feed buffers of a position: those of the inputs that it reads, and the
+/// weights of rows where the plan has them.
 class Feeder {
  public:
-  Feeder(const DataSet& data, const PlanMemory& memory);
+  Feeder(const plan::Plan& plan, const DataSet& data, const PlanMemory& memory);
   void load_constants() const;
-  /// Puts `sample` into row `row` of micro-batch `micro_batch`.
-  void load_row(int64_t micro_batch, int64_t row, int64_t sample) const;
+  /// Puts `sample` into row `row` of micro-batch `micro_batch`, with a weight of 1, or 0 for
+  /// padding.
+  void load_row(int64_t micro_batch, int64_t row, int64_t sample, float weight) const;
 
  private:
   struct Target {
@@ -79,6 +81,8 @@ class Feeder {
     std::vector<unsigned char*> instances;  // per micro-batch
   };
   std::vector<Target> targets_;
+  std::vector<float*> weights_;  // of the rows, per micro-batch
+  int64_t rows_;                 // of a micro-batch
 };
 
 }  // namespace sgtc::runtime

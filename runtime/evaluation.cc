@@ -105,11 +105,16 @@ void check_predictions(const plan::Plan& plan, const std::vector<NamedFile>& out
   }
 }
 
+int64_t count_evaluated(const plan::Plan& plan, int64_t samples) {
+  if (!plan.row_weights.empty() || plan.micro_batch_rows == 0) return samples;
+  return samples - samples % plan.micro_batch_rows;
+}
+
 Evaluator::Evaluator(Job& job, Session& session, const DataSet& data)
     : job_(job),
       session_(session),
       data_(data),
-      feeder_(data, session.memory()),
+      feeder_(session.plan(), data, session.memory()),
       replicas_(axis_size(session.plan(), "dp")) {}
 
 int64_t Evaluator::micro_batches_per_pass() const {
@@ -126,7 +131,9 @@ void Evaluator::run_pass(int64_t first, const StepControl& control) {
   feeder_.load_constants();
   const int64_t rows = plan.micro_batch_rows;
   for (int64_t i = 0; data_.samples() > 0 && i < rows * plan.micro_batches; ++i) {
-    feeder_.load_row(i / rows, i % rows, std::min(own(first) * rows + i, data_.samples() - 1));
+    const int64_t row = own(first) * rows + i;
+    const int64_t last = data_.samples() - 1;
+    feeder_.load_row(i / rows, i % rows, std::min(row, last), row <= last ? 1 : 0);
   }
   session_.evaluate(control);
 }
@@ -146,7 +153,9 @@ std::string Evaluator::terms_of_pass(int64_t first, int64_t end) const {
 std::optional<double> Evaluator::loss(const StepControl& control) {
   const plan::Plan& plan = session_.plan();
   const int64_t pass = micro_batches_per_pass();
-  const int64_t end = data_.samples() == 0 ? pass : data_.samples() / plan.micro_batch_rows;
+  const int64_t rows = plan.micro_batch_rows;
+  const int64_t end =
+      data_.samples() == 0 ? pass : (count_evaluated(plan, data_.samples()) + rows - 1) / rows;
   std::vector<TermSums> sums(plan.loss_terms.size());
   for (int64_t first = 0; first < end; first += pass) {
     run_pass(first, control);

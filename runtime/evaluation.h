@@ -2,7 +2,8 @@
 //
 // The replicas share the micro-batches: pass k takes the next (replicas * M) of them, and replica r
 // the M from r * M on, as in a training step. All ranks run the same number of passes;
-// micro-batches behind the last one repeat the last row and are not counted.
+// micro-batches behind the last one repeat the last row and are not counted. Where the plan has
+// weights of rows, the last one that counts may end in copies of weight 0.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ class Evaluator {
   Evaluator(Job& job, Session& session, const DataSet& data);
 
   /// The sum of the plan's loss terms, numerators and denominators each added in double over all
-  /// rows of whole micro-batches, in their order whatever the mesh; on rank 0, elsewhere 0.
-  /// Nothing, on all ranks, if a stop was requested meanwhile.
+  /// rows of count_evaluated, in their order whatever the mesh; on rank 0, elsewhere 0. Nothing, on
+  /// all ranks, if a stop was requested meanwhile.
   std::optional<double> loss(const StepControl& control);
 
   /// Writes outputs for all rows; a last micro-batch that is not full is filled up with copies of
@@ -46,6 +47,10 @@ class Evaluator {
   Feeder feeder_;
   const int64_t replicas_;
 };
+
+/// How many of `samples` rows an evaluation's loss is of: all with weights of rows, else those of
+/// whole micro-batches.
+int64_t count_evaluated(const plan::Plan& plan, int64_t samples);
 
 /// Dies unless every output is one that `Evaluator::predict` can write.
 void check_predictions(const plan::Plan& plan, const std::vector<NamedFile>& outputs);

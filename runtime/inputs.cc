@@ -1,5 +1,6 @@
 #include "inputs.h"
 
+#include "batches.h"
 #include "communication/groups.h"
 #include "durable_file.h"
 #include "evaluation.h"
@@ -61,19 +62,21 @@ void Inputs::check() const {
 void Inputs::check_steps() const {
   const int64_t rows = rows_per_step(*plan_);
   if (!trains()) return;
-  if (data_.samples() < rows) {
+  const int64_t left = data_.samples() % rows;
+  if (left != 0 && options_.last_batch == "pad" && plan_->row_weights.empty()) {
+    die("--last-batch=pad",
+        format("%ld samples would be padded to a step of %ld, and the rows of this program have "
+               "no weights",
+               static_cast<long>(left), static_cast<long>(rows)),
+        "compile it with sgtc --last-batch=pad, or use --last-batch=drop");
+  }
+  if (data_.samples() < rows && !pads_last_batch(*plan_, options_)) {
     die("data",
         format("has %ld samples, a step takes %ld", static_cast<long>(data_.samples()),
                static_cast<long>(rows)),
-        "give more data, or compile with a smaller batch, fewer micro-batches or replicas");
+        "give more data, compile with a smaller batch, fewer micro-batches or replicas, or pad "
+        "with --last-batch=pad");
   }
-  const int64_t left = data_.samples() % rows;
-  if (left == 0 || options_.last_batch != "pad") return;
-  die("--last-batch=pad",
-      format("%ld samples would be padded to a step of %ld, and the rows of this program have "
-             "no weights",
-             static_cast<long>(left), static_cast<long>(rows)),
-      "use --last-batch=drop");
 }
 
 void Inputs::check_evaluation() const {
@@ -98,14 +101,17 @@ std::string Inputs::notes() const {
   std::string notes;
   const int64_t rows = rows_per_step(*plan_);
   if (trains() && data_.samples() % rows != 0) {
-    notes += left_over(data_.samples() % rows, data_.samples(), "samples do not fill a step of",
-                       rows, "dropped in each epoch (--last-batch=drop)");
-  }
-  const int64_t batch = plan_->micro_batch_rows;
-  if (!options_.eval.empty() && batch > 0 && eval_data_.samples() % batch != 0) {
+    const bool pads = pads_last_batch(*plan_, options_);
     notes +=
-        left_over(eval_data_.samples() % batch, eval_data_.samples(),
-                  "evaluation samples do not fill a micro-batch of", batch, "left out of the loss");
+        left_over(data_.samples() % rows, data_.samples(), "samples do not fill a step of", rows,
+                  pads ? "filled up with rows that do not count (--last-batch=pad)"
+                       : "dropped in each epoch (--last-batch=drop)");
+  }
+  const int64_t evaluated = count_evaluated(*plan_, eval_data_.samples());
+  if (!options_.eval.empty() && evaluated < eval_data_.samples()) {
+    notes += left_over(eval_data_.samples() - evaluated, eval_data_.samples(),
+                       "evaluation samples do not fill a micro-batch of", plan_->micro_batch_rows,
+                       "left out of the loss");
   }
   return notes;
 }

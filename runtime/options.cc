@@ -152,7 +152,9 @@ const std::vector<OptionGroup>& option_table() {
         {"shuffle", "", "another seeded order of the samples in each epoch (default: in order)",
          set_flag<&Options::shuffle>},
         {"last-batch", "drop|pad",
-         "what becomes of rows at the end of an epoch that are less than a step (default: drop)",
+         "what becomes of rows at the end of an epoch that are less than a step; pad needs a "
+         "program "
+         "of sgtc --last-batch=pad (default: what the program was compiled for)",
          set_last_batch}}},
       {"Training",
        {{"steps", "N", "total number of steps, also after a resume",

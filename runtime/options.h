@@ -20,7 +20,7 @@ struct Options {
   std::vector<NamedFile> data;
   std::vector<NamedFile> tokens;
   bool shuffle = false;
-  std::string last_batch = "drop";  // drop | pad
+  std::string last_batch;  // drop | pad; empty: what the program was compiled for
   // Training.
   int64_t steps = -1;  // -1: not given
   double learning_rate = 1e-3;

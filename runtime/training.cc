@@ -34,7 +34,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
       options_(options),
       data_(data),
       evaluator_(evaluator),
-      feeder_(data, session.memory()) {
+      feeder_(session.plan(), data, session.memory()) {
   const plan::Plan& plan = session.plan();
   check_learning_rate(plan, options);
   writer_ = {options.checkpoint, options.keep, plan.model_fingerprint,
@@ -87,10 +87,11 @@ void Training::start_step() {
   const int64_t begin = monotonic_nanoseconds();
   const StepControl control = this->control();
   session_.device().await_inputs();
-  load_step(session_.plan(), session_.coordinates().dp, feeder_, order_, progress_.position);
+  const int64_t samples = load_step(session_.plan(), session_.coordinates().dp, feeder_, order_,
+                                    pads_last_batch(session_.plan(), options_), progress_.position);
   session_.start_step(control);
   progress_.step = control.step;
-  started_[static_cast<size_t>(started_count_++)] = {control, begin};
+  started_[static_cast<size_t>(started_count_++)] = {control, begin, samples};
 }
 
 StepReport Training::finish_step() {
@@ -113,7 +114,7 @@ StepReport Training::finish_step() {
   report.has_learning_rate = has_learning_rate(session_.plan());
   report.learning_rate = control.learning_rate;
   report.milliseconds = static_cast<double>(end - begin) * 1e-6;
-  report.samples = data_.samples() == 0 ? 0 : rows_per_step(session_.plan());
+  report.samples = started.samples;
   report.tokens = report.samples * data_.tokens_per_sample();
   report.skipped = !result.finite;
   report.skipped_total = progress_.skipped;

@@ -66,7 +66,8 @@ class Training {
   Progress progress_;  // `step` and `position`: of the steps that were started
   struct Started {
     StepControl control;
-    int64_t time = 0;  // nanoseconds
+    int64_t time = 0;     // nanoseconds
+    int64_t samples = 0;  // without padding
   };
   std::array<Started, kMaxStepsAhead + 1> started_;  // oldest first
   int64_t started_count_ = 0;

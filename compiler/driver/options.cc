@@ -113,6 +113,12 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
                  "exact, or mean-of-means for losses that are not sums over samples")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "mean-of-means"}));
+  app.add_option(
+         "--last-batch", options.last_batch,
+         "pad gives rows weights, so that a last step of an epoch can be filled up with rows "
+         "that do not count")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"drop", "pad"}));
 }
 
 void add_artifact_options(CLI::App& app, Options& options) {
@@ -228,6 +234,10 @@ void check_combinations(const Options& options) {
   }
   if (options.nesterov && options.momentum == 0) {
     throw CLI::ValidationError("--nesterov", "needs --momentum");
+  }
+  if (options.last_batch == "pad" && options.loss_average != "exact") {
+    throw CLI::ValidationError("--last-batch=pad",
+                               "a mean of means has no weights of rows; use --loss-average=exact");
   }
   if (options.momentum != 0 && options.optimizer != "sgd") {
     throw CLI::ValidationError("--momentum",

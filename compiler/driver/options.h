@@ -42,6 +42,7 @@ struct Options {
   std::vector<std::vector<std::pair<std::string, int64_t>>> dims;  // one map per plan
   int64_t micro_batches = 1;
   std::string loss_average = "exact";
+  std::string last_batch = "drop";  // drop or pad
   std::string precision = "fp32";
   std::vector<EmitRequest> emit;
   std::string stop_after;

@@ -12,6 +12,7 @@
 #include "codegen/compile.h"
 #include "codegen/gpu/compile.h"
 #include "codegen/target.h"
+#include "driver/choose_last_batch.h"
 #include "driver/choose_optimizer.h"
 #include "driver/emit.h"
 #include "driver/pass_runner.h"
@@ -30,6 +31,7 @@
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "passes/recognize_attention.h"
+#include "passes/row_weights.h"
 #include "passes/separate_loss.h"
 #include "passes/simplify.h"
 #include "passes/split_reductions.h"
@@ -165,7 +167,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   // Before differentiation: gradients then only ever add up over micro-batches.
   Graph separated = passes.run("separate-loss", [&] {
     return separate_loss(graph, options_.micro_batches, mesh.dp, loss_average(options_),
-                         diagnostics_);
+                         diagnostics_, last_batch(options_));
   });
   diagnostics_.checkpoint();
   // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
@@ -226,7 +228,9 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   EvaluationLoss evaluation;
   passes.run("separate-evaluation-loss", [&] {
     Diagnostics exact;
-    evaluation = separate_evaluation_loss(imported, LossAverage::kExact, exact);
+    evaluation =
+        separate_evaluation_loss(imported, LossAverage::kExact, exact, last_batch(options_));
+    if (last_batch(options_) == LastBatch::kPad) exact.checkpoint();
     if (exact.has_errors()) {
       evaluation = separate_evaluation_loss(imported, LossAverage::kMeanOfMeans, exact);
     }
@@ -282,6 +286,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
     input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
   }
   if (options_.schedule == "gpipe") input.schedule = PipelineSchedule::kGPipe;
+  if (last_batch(options_) == LastBatch::kPad) input.row_weights = kRowWeights;
   input.model = model_->name();
   input.model_text = model_->structure_digest();
   input.cpu = target_.cpu;
@@ -422,6 +427,8 @@ void Compilation::run() {
       std::make_unique<OnnxModel>(OnnxModel::load(options_.model, diagnostics_, checkpoint.get()));
   diagnostics_.checkpoint();
   check_optimizer(options_, *model_, diagnostics_);
+  check_last_batch(options_, *model_, diagnostics_);
+  diagnostics_.checkpoint();
   target_ = make_target(options_.cpu);
   for (const Mesh& mesh : meshes_) {
     for (const Dims& dims : options_.dims) add_plan(dims, mesh);

@@ -7,8 +7,13 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Graph& graph, const std::vector<BatchFact>& facts, Diagnostics& diagnostics)
-      : graph_(graph), facts_(facts), diagnostics_(diagnostics), trained_(graph.values.size()) {
+  Walk(const Graph& graph, const std::vector<BatchFact>& facts, LastBatch last_batch,
+       Diagnostics& diagnostics)
+      : graph_(graph),
+        facts_(facts),
+        last_batch_(last_batch),
+        diagnostics_(diagnostics),
+        trained_(graph.values.size()) {
     for (ValueId state : graph.states) {
       trained_[index(state)] = graph.value(state).role == StateRole::kParameter;
     }
@@ -140,17 +145,23 @@ class Walk {
               (fact(id).kind == BatchKind::kMixed ? ", which combines samples in another way"
                                                   : ", which is not linear in sums over samples");
     }
-    diagnostics_.error(
-        object,
-        "the loss cannot be split exactly over micro-batches and replicas: expected sums over "
-        "samples divided by constants or by sums that depend on no parameter, found " +
-            found +
-            "; use one micro-batch and one replica, or --loss-average=mean-of-means, which "
-            "averages the losses of the micro-batches");
+    const bool pads = last_batch_ == LastBatch::kPad;
+    const std::string problem = pads ? "padding cannot be kept out of the loss"
+                                     : "the loss cannot be split exactly over micro-batches and "
+                                       "replicas";
+    const std::string remedy =
+        pads ? "use --last-batch=drop"
+             : "use one micro-batch and one replica, or --loss-average=mean-of-means, which "
+               "averages the losses of the micro-batches";
+    diagnostics_.error(object, problem +
+                                   ": expected sums over samples divided by constants or by sums "
+                                   "that depend on no parameter, found " +
+                                   found + "; " + remedy);
   }
 
   const Graph& graph_;
   const std::vector<BatchFact>& facts_;
+  const LastBatch last_batch_;
   Diagnostics& diagnostics_;
   std::vector<bool> trained_;
   std::vector<LossTerm> terms_;
@@ -160,8 +171,8 @@ class Walk {
 }  // namespace
 
 std::vector<LossTerm> find_loss_terms(const Graph& graph, const std::vector<BatchFact>& facts,
-                                      Diagnostics& diagnostics) {
-  return Walk(graph, facts, diagnostics).run();
+                                      LastBatch last_batch, Diagnostics& diagnostics) {
+  return Walk(graph, facts, last_batch, diagnostics).run();
 }
 
 }  // namespace sgtc

@@ -30,11 +30,17 @@ struct LossTerm {
   bool is_mean = false;
 };
 
+/// What becomes of rows at the end of an epoch that are less than a step.
+enum class LastBatch {
+  kDrop,
+  kPad,  // the step is filled up with rows that must not count
+};
+
 /// Proves that outputs[0] is a sum of such terms, by walking back from it. A constant divisor that
 /// is a multiple of the rows of a micro-batch counts its elements; a constant factor never does.
-/// `facts` are those of find_batch_axes. Errors name the node that breaks the form; then the
-/// result is empty.
+/// `facts` are those of find_batch_axes. Errors name the node that breaks the form, and a remedy
+/// that depends on `last_batch`; then the result is empty.
 std::vector<LossTerm> find_loss_terms(const Graph& graph, const std::vector<BatchFact>& facts,
-                                      Diagnostics& diagnostics);
+                                      LastBatch last_batch, Diagnostics& diagnostics);
 
 }  // namespace sgtc

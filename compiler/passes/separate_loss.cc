@@ -6,11 +6,12 @@
 #include "passes/separate_loss.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
-#include "passes/loss_terms.h"
+#include "passes/row_weights.h"
 
 namespace sgtc {
 namespace {
@@ -34,18 +35,43 @@ std::vector<bool> find_ancestors(const Graph& graph, const std::vector<ValueId>&
 /// What training and evaluation share: terms as scalars of the loss's dtype in a cloned graph.
 class Terms {
  public:
-  explicit Terms(const Graph& source)
+  Terms(const Graph& source, const std::vector<BatchFact>& facts, LastBatch last_batch)
       : source_(source),
+        facts_(facts),
         cloner_(source),
         e_(cloner_.target()),
-        dtype_(source.dtype(source.outputs[0].value)) {}
+        dtype_(source.dtype(source.outputs[0].value)) {
+    if (last_batch == LastBatch::kPad) weights_ = add_row_weights(cloner_.target());
+  }
 
  protected:
+  bool is_weighted() const { return weights_ != kNone; }
+
+  /// Clones a node that sums rows with weighted ones.
+  void clone(const Node& node) {
+    const std::optional<size_t> summed = summed_rows(facts_, node);
+    if (!is_weighted() || !summed) return cloner_.clone(node);
+    const ValueId rows = node.operands[*summed];
+    const ValueId plain = cloner_[rows];
+    cloner_.inherit(node);
+    cloner_.replace(rows, weighted(rows, plain));
+    cloner_.clone(node);
+    cloner_.replace(rows, plain);
+  }
+
+  /// `copy`, a copy of the value `rows` of the source, times the weights.
+  ValueId weighted(ValueId rows, ValueId copy) {
+    return weigh_rows(e_, copy, facts_[static_cast<size_t>(rows)].dim, weights_);
+  }
+
   void clone_all() {
-    for (const Node& node : source_.nodes) cloner_.clone(node);
+    for (const Node& node : source_.nodes) clone(node);
+    target().context() = {Phase::kForward, 0, loss_sources()};
+  }
+
+  std::vector<std::string> loss_sources() const {
     const Node* loss = source_.producer(source_.outputs[0].value);
-    target().context() = {Phase::kForward, 0, {}};
-    if (loss != nullptr) target().context().sources = loss->sources;
+    return loss == nullptr ? std::vector<std::string>() : loss->sources;
   }
 
   Graph& target() { return cloner_.target(); }
@@ -66,16 +92,18 @@ class Terms {
   }
 
   const Graph& source_;
+  const std::vector<BatchFact>& facts_;
   Cloner cloner_;
   Expressions e_;
   DType dtype_;
+  ValueId weights_ = kNone;  // of the rows, in the target
 };
 
 class TrainingLoss : Terms {
  public:
   TrainingLoss(const Graph& source, const std::vector<BatchFact>& facts, int64_t micro_batches,
-               int64_t replicas)
-      : Terms(source), facts_(facts), parts_(static_cast<double>(micro_batches * replicas)) {
+               int64_t replicas, LastBatch last_batch)
+      : Terms(source, facts, last_batch), parts_(static_cast<double>(micro_batches * replicas)) {
     target().micro_batches = micro_batches;
   }
 
@@ -84,6 +112,7 @@ class TrainingLoss : Terms {
     for (const LossTerm& term : terms) {
       for (const LossFactor& total : term.totals) collect_sums(total.value, sums);
     }
+    if (is_weighted()) count_rows();
     accumulate_in_prologue(sums);
     clone_all();
     ValueId loss = kNone;
@@ -110,6 +139,19 @@ class TrainingLoss : Terms {
     for (ValueId operand : source_.producer(id)->operands) collect_sums(operand, sums);
   }
 
+  void count_rows() {
+    target().context() = {Phase::kPrologue, 0, loss_sources()};
+    counted_rows_ = accumulate("loss.rows", e_.cast(e_.sum_all(weights_), dtype_));
+  }
+
+  /// `value` divided by `count`, a number of elements of a micro-batch, times how many
+  /// micro-batches the rows that count fill.
+  ValueId divide_by_all(ValueId value, double count) {
+    if (!is_weighted()) return e_.div(value, count * parts_);
+    const double rows = static_cast<double>(source_.micro_batch_rows);
+    return e_.div(value, e_.div(e_.mul(counted_rows_, count), rows));
+  }
+
   void accumulate_in_prologue(const std::vector<ValueId>& sums) {
     const std::vector<bool> wanted = find_ancestors(source_, sums);
     std::map<ValueId, ValueId> copies;
@@ -121,6 +163,10 @@ class TrainingLoss : Terms {
       target().context() = {Phase::kPrologue, 0, node.sources};
       std::vector<ValueId> operands;
       for (ValueId operand : node.operands) operands.push_back(copy_of(operand));
+      const std::optional<size_t> summed = summed_rows(facts_, node);
+      if (is_weighted() && summed) {
+        operands[*summed] = weighted(node.operands[*summed], operands[*summed]);
+      }
       const std::vector<ValueId> results = target().add_node(node.op, operands, node.attributes);
       for (size_t i = 0; i < results.size(); ++i) copies[node.results[i]] = results[i];
     }
@@ -130,7 +176,7 @@ class TrainingLoss : Terms {
       const ValueId sum = accumulate("loss.denominator." + std::to_string(k), copies.at(sums[k]));
       target().context().phase = Phase::kForward;
       // Of means, the mean is wanted.
-      totals_[sums[k]] = fact(sums[k]).counted ? e_.div(sum, parts_) : sum;
+      totals_[sums[k]] = fact(sums[k]).counted ? divide_by_all(sum, 1) : sum;
       target().context().phase = Phase::kPrologue;
     }
   }
@@ -160,11 +206,10 @@ class TrainingLoss : Terms {
       value = apply(value, total(factor.value), factor.inverse);
     }
     if (term.count != kNone) {
-      const double count = source_.value(term.count).literal->as_double(0);
-      return e_.div(value, count * parts_);
+      return divide_by_all(value, source_.value(term.count).literal->as_double(0));
     }
-    const bool is_once = term.fact.kind == BatchKind::kFree || term.is_mean;
-    return is_once ? e_.div(value, parts_) : value;
+    if (term.fact.kind == BatchKind::kFree) return e_.div(value, parts_);
+    return term.is_mean ? divide_by_all(value, 1) : value;
   }
 
   Graph finish(ValueId part) {
@@ -173,15 +218,18 @@ class TrainingLoss : Terms {
     return cloner_.finish();
   }
 
-  const std::vector<BatchFact>& facts_;
   double parts_;
+  ValueId counted_rows_ = kNone;  // the sum of all weights of the step
   std::map<ValueId, bool> seen_;
   std::map<ValueId, ValueId> totals_;  // source value -> value of the whole step
 };
 
 class Evaluation : Terms {
  public:
-  explicit Evaluation(const Graph& source) : Terms(source) { clone_all(); }
+  Evaluation(const Graph& source, const std::vector<BatchFact>& facts, LastBatch last_batch)
+      : Terms(source, facts, last_batch) {
+    clone_all();
+  }
 
   EvaluationLoss run(const std::vector<LossTerm>& terms) {
     for (const LossTerm& term : terms) add_term(term);
@@ -209,7 +257,16 @@ class Evaluation : Terms {
         below = apply(below, total, !factor.inverse);
       }
     }
-    add(above, below);
+    // Totals that count rows are weighted themselves.
+    const bool weighs_below = term.fact.kind != BatchKind::kFree && term.totals.empty();
+    add(above, is_weighted() && weighs_below ? weighted_count(below) : below);
+  }
+
+  /// `count`, or 1, times the part of the micro-batch that its weights leave.
+  ValueId weighted_count(ValueId count) {
+    ValueId rows = e_.cast(e_.sum_all(weights_), dtype_);
+    if (count != kNone) rows = e_.mul(rows, count);
+    return e_.div(rows, static_cast<double>(source_.micro_batch_rows));
   }
 
   void add(ValueId numerator, ValueId denominator) {
@@ -236,12 +293,14 @@ class Evaluation : Terms {
 }  // namespace
 
 Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
-                    LossAverage average, Diagnostics& diagnostics) {
-  if (micro_batches * replicas == 1) return graph;
+                    LossAverage average, Diagnostics& diagnostics, LastBatch last_batch) {
+  if (micro_batches * replicas == 1 && last_batch == LastBatch::kDrop) return graph;
   const std::vector<BatchFact> facts = find_batch_axes(graph);
-  TrainingLoss loss(graph, facts, micro_batches, replicas);
+  if (last_batch == LastBatch::kPad) check_row_weights(graph, facts, diagnostics);
+  diagnostics.checkpoint();
+  TrainingLoss loss(graph, facts, micro_batches, replicas, last_batch);
   if (average == LossAverage::kMeanOfMeans) return loss.run_mean_of_means();
-  const std::vector<LossTerm> terms = find_loss_terms(graph, facts, diagnostics);
+  const std::vector<LossTerm> terms = find_loss_terms(graph, facts, last_batch, diagnostics);
   diagnostics.checkpoint();
   return loss.run(terms);
 }
@@ -250,7 +309,8 @@ double share_of_micro_batch(const Graph& graph, int64_t micro_batches, int64_t r
                             LossAverage average, Diagnostics& diagnostics) {
   const double mean = 1 / static_cast<double>(micro_batches * replicas);
   if (mean == 1 || average == LossAverage::kMeanOfMeans) return mean;
-  const std::vector<LossTerm> terms = find_loss_terms(graph, find_batch_axes(graph), diagnostics);
+  const std::vector<LossTerm> terms =
+      find_loss_terms(graph, find_batch_axes(graph), LastBatch::kDrop, diagnostics);
   diagnostics.checkpoint();
   bool sums = false, means = false, others = false;
   for (const LossTerm& term : terms) {
@@ -268,10 +328,11 @@ double share_of_micro_batch(const Graph& graph, int64_t micro_batches, int64_t r
 }
 
 EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
-                                        Diagnostics& diagnostics) {
-  Evaluation evaluation(graph);
+                                        Diagnostics& diagnostics, LastBatch last_batch) {
+  const std::vector<BatchFact> facts = find_batch_axes(graph);
+  Evaluation evaluation(graph, facts, last_batch);
   if (average == LossAverage::kMeanOfMeans) return evaluation.run_mean_of_means();
-  return evaluation.run(find_loss_terms(graph, find_batch_axes(graph), diagnostics));
+  return evaluation.run(find_loss_terms(graph, facts, last_batch, diagnostics));
 }
 
 }  // namespace sgtc

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "passes/loss_terms.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -27,10 +28,16 @@ enum class LossAverage {
 /// - outputs[0] becomes the result of accumulating the micro-batch's part into "loss.total" (over
 ///   replicas, the sum of these is the loss).
 ///
-/// With one micro-batch and one replica the graph is returned as it is. Otherwise `micro_batches`
-/// becomes that of the graph. Errors name the node that breaks the form.
+/// With LastBatch::kPad, which needs LossAverage::kExact, the graph gets the feed kRowWeights
+/// (row_weights.h): rows of weight 0 add nothing to N and D, and wherever a constant counts the
+/// elements of the batch, those of the rows of weight 1 are counted instead, which are accumulated
+/// as "loss.rows" in the prologue.
+///
+/// With one micro-batch, one replica and no padding the graph is returned as it is. Otherwise
+/// `micro_batches` becomes that of the graph. Errors name the node that breaks the form.
 Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
-                    LossAverage average, Diagnostics& diagnostics);
+                    LossAverage average, Diagnostics& diagnostics,
+                    LastBatch last_batch = LastBatch::kDrop);
 
 /// By how much gradients of a micro-batch's own loss, which the file computes, have to be
 /// multiplied so that their sum over `micro_batches` and `replicas` is the gradient of the step's
@@ -55,9 +62,11 @@ struct EvaluationLoss {
 
 /// Appends the outputs "loss.numerator.<k>" and "loss.denominator.<k>" of one micro-batch, of the
 /// loss's dtype, shape []. Batch-free terms have the denominator 1. A denominator that is not
-/// linear in sums (such as max(count, 1)) is taken per micro-batch. A loss without that form is an
+/// linear in sums (such as max(count, 1)) is taken per micro-batch. With LastBatch::kPad the graph
+/// gets the feed kRowWeights, and rows of weight 0 do not count. A loss without that form is an
 /// error that `diagnostics` collects; there are no ratios then.
 EvaluationLoss separate_evaluation_loss(const Graph& graph, LossAverage average,
-                                        Diagnostics& diagnostics);
+                                        Diagnostics& diagnostics,
+                                        LastBatch last_batch = LastBatch::kDrop);
 
 }  // namespace sgtc

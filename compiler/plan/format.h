@@ -224,6 +224,9 @@ struct Plan {
   std::vector<Result> results;             // of "train"
   std::vector<Result> evaluate_results;    // of "evaluate"
   std::vector<LossTerm> loss_terms;        // of "evaluate"
+  /// The feed (f32, [micro_batch_rows]) that the runtime fills with the weights of rows: 1, or 0 for
+  /// padding, which then does not count. Empty: all rows of a step count.
+  std::string row_weights;
   std::vector<State> states;
   std::vector<Control> control;
   std::vector<std::string> checked_nodes;
@@ -296,7 +299,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, format, version, model, ta
                                                 cpu_features, mesh, dims, micro_batches,
                                                 micro_batch_rows, optimizer, communicators, kernels,
                                                 positions, feeds, results, evaluate_results,
-                                                loss_terms, states, control, checked_nodes,
-                                                model_fingerprint, prediction)
+                                                loss_terms, row_weights, states, control,
+                                                checked_nodes, model_fingerprint, prediction)
 
 }  // namespace sgtc::plan

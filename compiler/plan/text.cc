@@ -105,6 +105,7 @@ class Writer {
               " per replica, " +
               std::to_string(plan_.micro_batches * plan_.micro_batch_rows * replicas) +
               " rows per step");
+    if (!plan_.row_weights.empty()) field("last batch", "padded with rows of weight 0");
     write_states();
     field("fingerprint", plan_.model_fingerprint.empty() ? "-" : plan_.model_fingerprint);
   }

@@ -71,6 +71,7 @@ class Builder {
     plan().micro_batches = graph.micro_batches;
     plan().micro_batch_rows = graph.micro_batch_rows;
     plan().optimizer = input_.optimizer;
+    plan().row_weights = input_.row_weights;
     plan().control = control_scalars(graph);
   }
 

@@ -49,6 +49,7 @@ struct PlanInput {
   std::vector<std::string> cpu_features;
   std::map<std::string, int64_t> dims;
   std::string optimizer;
+  std::string row_weights;  // the feed of the rows' weights, or empty
 };
 
 struct BuiltPlan {

@@ -6,6 +6,7 @@
 
 #include "autodiff/differentiate.h"
 #include "ir/interpret.h"
+#include "passes/row_weights.h"
 #include "support/catch.h"
 
 using namespace sgtc;
@@ -26,10 +27,11 @@ struct StepResult {
 /// One training step in double; `feeds` hold the rows of all micro-batches.
 StepResult run_step(const Text& text, int64_t rows, int64_t micro_batches,
                     const std::map<std::string, Values>& feeds,
-                    LossAverage average = LossAverage::kExact, int64_t replicas = 1) {
+                    LossAverage average = LossAverage::kExact, int64_t replicas = 1,
+                    LastBatch last_batch = LastBatch::kDrop) {
   Diagnostics diagnostics;
-  const Graph forward =
-      separate_loss(parse_graph(text(rows)), micro_batches, replicas, average, diagnostics);
+  const Graph forward = separate_loss(parse_graph(text(rows)), micro_batches, replicas, average,
+                                      diagnostics, last_batch);
   verify(forward, "separate_loss");
   Differentiated result = differentiate(forward, diagnostics);
   Graph& graph = result.graph;
@@ -75,6 +77,66 @@ void check_split(const Text& text, const std::map<std::string, Values>& feeds) {
   check_equal(run_step(text, 1, 4, feeds), whole);
 }
 
+/// Without the last of 4 rows.
+std::map<std::string, Values> three_rows(const std::map<std::string, Values>& feeds) {
+  std::map<std::string, Values> result;
+  for (const auto& [name, values] : feeds) {
+    const auto row = static_cast<int64_t>(values.size()) / 4;
+    result[name] = {values.begin(), values.begin() + 3 * row};
+  }
+  return result;
+}
+
+std::map<std::string, Values> with_weights(std::map<std::string, Values> feeds) {
+  feeds[kRowWeights] = {1, 1, 1, 0};
+  return feeds;
+}
+
+/// Steps whose last of 4 rows has weight 0 must give what the other 3 give.
+void check_padding(const Text& text, const std::map<std::string, Values>& feeds) {
+  const StepResult whole = run_step(text, 3, 1, three_rows(feeds));
+  for (int64_t micro_batches : {1, 2, 4}) {
+    check_equal(run_step(text, 4 / micro_batches, micro_batches, with_weights(feeds),
+                         LossAverage::kExact, 1, LastBatch::kPad),
+                whole);
+  }
+}
+
+/// Numerators and denominators of all micro-batches, combined.
+double evaluate(const Text& text, int64_t rows, int64_t micro_batches,
+                const std::map<std::string, Values>& feeds, LastBatch last_batch) {
+  Diagnostics diagnostics;
+  const EvaluationLoss evaluation = separate_evaluation_loss(
+      parse_graph(text(rows)), LossAverage::kExact, diagnostics, last_batch);
+  verify(evaluation.graph, "separate_evaluation_loss");
+  std::map<std::string, double> sums;
+  for (int64_t m = 0; m < micro_batches; ++m) {
+    Interpreter interpreter(evaluation.graph, Precision::kFloat64);
+    for (const auto& [name, values] : feeds) {
+      const auto part = static_cast<int64_t>(values.size()) / micro_batches;
+      interpreter.set(name, {values.begin() + m * part, values.begin() + (m + 1) * part});
+    }
+    interpreter.run();
+    for (const LossRatio& ratio : evaluation.ratios) {
+      sums[ratio.numerator] += interpreter.output(ratio.numerator).at(0);
+      sums[ratio.denominator] += interpreter.output(ratio.denominator).at(0);
+    }
+  }
+  double loss = 0;
+  for (const LossRatio& ratio : evaluation.ratios) {
+    loss += sums[ratio.numerator] / sums[ratio.denominator];
+  }
+  return loss;
+}
+
+/// Both, for means.
+void check_mean(const Text& text, const std::map<std::string, Values>& feeds) {
+  check_split(text, feeds);
+  check_padding(text, feeds);
+  const double whole = evaluate(text, 3, 1, three_rows(feeds), LastBatch::kDrop);
+  CHECK(evaluate(text, 2, 2, with_weights(feeds), LastBatch::kPad) == Approx(whole));
+}
+
 std::string header(int64_t rows) { return "graph \"g\" rows " + s(rows) + " micro_batches 1\n"; }
 
 /// Linear classifier of 3 classes over [rows,2] with labels; -100 is ignored.
@@ -107,7 +169,7 @@ const std::map<std::string, Values> kClassified = {{"x", {1, 2, -1, 0.5, 0.3, 0.
 }  // namespace
 
 TEST_CASE("mean cross-entropy with ignored labels") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) + "%q = div(%N, %D)\n%l = reshape(%q) {shape=[]}\noutput \"loss\" %l\n";
       },
@@ -115,14 +177,14 @@ TEST_CASE("mean cross-entropy with ignored labels") {
 }
 
 TEST_CASE("a denominator behind max(count, 1), a product with its reciprocal, a scale") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) +
                "constant %one: f64[] = [1]\n%c = max(%D, %one)\n%q = div(%N, %c)\n"
                "%l = reshape(%q) {shape=[]}\noutput \"loss\" %l\n";
       },
       kClassified);
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) +
                "%r = reciprocal(%D)\n%q = mul(%N, %r)\nconstant %k: f64[] = [0.5]\n"
@@ -132,7 +194,7 @@ TEST_CASE("a denominator behind max(count, 1), a product with its reciprocal, a 
 }
 
 TEST_CASE("a sum of terms, a difference and batch-free decay") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) + "constant %n: f64[] = [" + s(rows) + R"(]
 constant %k: f64[] = [0.01]
@@ -155,7 +217,7 @@ output "loss" %l
 }
 
 TEST_CASE("a decay inside the mean is counted once") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) + R"(
 %ww = mul(%w, %w)
@@ -190,14 +252,14 @@ const std::map<std::string, Values> kRegression = {{"x", {1, 2, -1, 0.5, 0.3, 0.
 }  // namespace
 
 TEST_CASE("mean squared error: over all elements, per sample first, and per column first") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return regression(rows, "%S = reduce_sum(%e) {axes=[0,1]}\nconstant %n: f64[] = [" +
                                     s(rows * 2) +
                                     "]\n%m = div(%S, %n)\n%l = reshape(%m) {shape=[]}\n");
       },
       kRegression);
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return regression(rows,
                           "%R = reduce_sum(%e) {axes=[1]}\nconstant %k: f64[] = [3]\n"
@@ -206,7 +268,7 @@ TEST_CASE("mean squared error: over all elements, per sample first, and per colu
                               s(rows) + "]\n%m = div(%S, %n)\n%l = reshape(%m) {shape=[]}\n");
       },
       kRegression);
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return regression(rows, "%C = reduce_sum(%e) {axes=[0]}\nconstant %n: f64[] = [" + s(rows) +
                                     "]\n%c = div(%C, %n)\n%m = reduce_sum(%c) {axes=[1]}\n"
@@ -216,17 +278,17 @@ TEST_CASE("mean squared error: over all elements, per sample first, and per colu
 }
 
 TEST_CASE("a sum over samples stays a sum") {
-  check_split(
-      [](int64_t rows) {
-        return regression(rows,
-                          "%S = reduce_sum(%e) {axes=[0,1]}\nconstant %k: f64[] = [0.5]\n"
-                          "%m = mul(%S, %k)\n%l = reshape(%m) {shape=[]}\n");
-      },
-      kRegression);
+  const Text text = [](int64_t rows) {
+    return regression(rows,
+                      "%S = reduce_sum(%e) {axes=[0,1]}\nconstant %k: f64[] = [0.5]\n"
+                      "%m = mul(%S, %k)\n%l = reshape(%m) {shape=[]}\n");
+  };
+  check_split(text, kRegression);
+  check_padding(text, kRegression);
 }
 
 TEST_CASE("tokens: the batch stays the major part of a merged dimension") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return header(rows) + "feed %x: f64[" + s(rows) + R"(,3,2]
 state parameter %w: f64[2,2] = literal [0.5, -1, 2, 0.1]
@@ -443,6 +505,44 @@ TEST_CASE("evaluation of a loss without that form collects the error and gives n
   CHECK_FALSE(means.has_errors());
 }
 
+TEST_CASE("padding: sums are weighted, also the products that contract rows") {
+  const Text gram = [](int64_t rows) {
+    return regression(rows,
+                      "%G = matmul(%d, %y) {transpose_a=1}\n%S = reduce_sum(%G) {axes=[0,1]}\n"
+                      "constant %n: f64[] = [" +
+                          s(rows) + "]\n%m = div(%S, %n)\n%l = reshape(%m) {shape=[]}\n");
+  };
+  check_padding(gram, kRegression);
+}
+
+TEST_CASE("padding is refused where weights do not keep it out") {
+  const auto refusal_of = [](const std::string& graph) {
+    Diagnostics diagnostics;
+    try {
+      separate_loss(parse_graph(graph), 1, 1, LossAverage::kExact, diagnostics, LastBatch::kPad);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string mean =
+      "%S = reduce_sum(%e) {axes=[0,1]}\nconstant %n: f64[] = [4]\n%m = div(%S, %n)\n";
+  CHECK_THAT(refusal_of(regression(2, mean + "%r = sqrt(%m) #90 \"root\"\n"
+                                             "%l = reshape(%r) {shape=[]}\n")),
+             Contains("root") && Contains("padding") && Contains("--last-batch=drop"));
+  CHECK_THAT(refusal_of(regression(2, mean + "%u, %mu, %rs = normalize(%y) {axes=[0], "
+                                             "epsilon=0.1} #91 \"norm\"\n"
+                                             "%l = reshape(%m) {shape=[]}\n")),
+             Contains("norm") && Contains("statistics"));
+  CHECK_THAT(refusal_of("graph \"\" rows 2 micro_batches 1\nfeed %x: f64[2]\nfeed %k: f64[4]\n"
+                        "%s = reduce_sum(%x) {axes=[0]}\n%l = reshape(%s) {shape=[]}\n"
+                        "output \"loss\" %l\n"),
+             Contains("input k") && Contains("expected 2 rows"));
+  CHECK_THAT(refusal_of("graph \"\" rows 0 micro_batches 1\nstate parameter %w: f64[] = zero\n"
+                        "%l = mul(%w, %w)\noutput \"loss\" %l\n"),
+             Contains("no input with rows"));
+}
+
 namespace {
 
 double share(const std::string& graph, LossAverage average = LossAverage::kExact) {
@@ -470,7 +570,7 @@ TEST_CASE("gradients of one micro-batch have a share in those of the step") {
 }
 
 TEST_CASE("a mean written as a sum of parts divided by their number") {
-  check_split(
+  check_mean(
       [](int64_t rows) {
         return logits(rows) + "constant %n: f64[] = [" + s(rows) +
                "]\n%parts = div(%row, %n)\n%sum = reduce_sum(%parts) {axes=[0]}\n"

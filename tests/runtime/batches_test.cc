@@ -22,9 +22,18 @@ plan::Plan plan_of(int64_t replicas) {
   return plan;
 }
 
+// The same with weights of rows, "w".
+plan::Plan weighted_plan_of(int64_t replicas) {
+  plan::Plan plan = plan_of(replicas);
+  plan.row_weights = "w";
+  plan.feeds.push_back({"w", "f32", {kBatch}, 0, ""});
+  add_buffer(plan.positions[0], "w", "micro_batch", {kBatch}, kBatch * 4, 2);
+  return plan;
+}
+
 // The samples that a replica gets in one step, by micro-batch and row; samples are numbered.
 std::vector<float> rows_of(const plan::Plan& plan, int64_t replica, const SampleOrder& order,
-                           DataPosition& position) {
+                           DataPosition& position, const char* buffer = "x") {
   const TemporaryFolder folder;
   std::vector<float> samples;
   for (int64_t i = 0; i < order.samples; ++i) samples.push_back(static_cast<float>(i));
@@ -34,10 +43,11 @@ std::vector<float> rows_of(const plan::Plan& plan, int64_t replica, const Sample
   REQUIRE_FALSE(data.bind(plan, files));
   const Arena arena(plan.positions[0].arena_bytes);
   const PlanMemory memory(plan.positions[0], arena);
-  load_step(plan, replica, Feeder(data, memory), order, position);
+  const bool pads = !plan.row_weights.empty();
+  load_step(plan, replica, Feeder(plan, data, memory), order, pads, position);
   std::vector<float> rows;
   for (int64_t m = 0; m < 2; ++m) {
-    const float* x = reinterpret_cast<const float*>(memory.address(memory.buffer("x"), m));
+    const float* x = reinterpret_cast<const float*>(memory.address(memory.buffer(buffer), m));
     rows.insert(rows.end(), x, x + kBatch);
   }
   return rows;
@@ -63,6 +73,33 @@ TEST_CASE("a rest that does not fill a step of all replicas is dropped by all") 
     CHECK(rows_of(plan, replica, {15, false, 0}, position)[0] == static_cast<float>(replica * 4));
     CHECK(position.epoch == 1);
     CHECK(position.row == 8);
+  }
+}
+
+TEST_CASE("with weights, a rest is followed by copies of its last row that do not count") {
+  const plan::Plan plan = weighted_plan_of(2);
+  const SampleOrder order{11, false, 0};
+  const std::vector<std::vector<float>> samples = {{8, 9, 10, 10}, {10, 10, 10, 10}};
+  const std::vector<std::vector<float>> weights = {{1, 1, 1, 0}, {0, 0, 0, 0}};
+  for (int64_t replica = 0; replica < 2; ++replica) {
+    DataPosition position{0, 8};
+    CHECK(rows_of(plan, replica, order, position) == samples[static_cast<size_t>(replica)]);
+    CHECK(position.epoch == 0);
+    CHECK(position.row == 11);
+    DataPosition again{0, 8};
+    CHECK(rows_of(plan, replica, order, again, "w") == weights[static_cast<size_t>(replica)]);
+    CHECK(rows_of(plan, replica, order, again, "w") == std::vector<float>{1, 1, 1, 1});
+    CHECK(again.epoch == 1);
+    CHECK(again.row == 8);
+  }
+}
+
+TEST_CASE("a data set smaller than a step is one padded step an epoch") {
+  const plan::Plan plan = weighted_plan_of(1);
+  DataPosition position;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    CHECK(rows_of(plan, 0, {1, true, 7}, position, "w") == std::vector<float>{1, 0, 0, 0});
+    CHECK(position.epoch == epoch);
   }
 }
 

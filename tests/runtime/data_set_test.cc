@@ -63,8 +63,8 @@ TEST_CASE("samples lie along the first dimension and convert without loss") {
                       {"y", "micro_batch", "i64", {2}, 16, 128, 64, 2}};
   const Arena arena(position.arena_bytes);
   const PlanMemory memory(position, arena);
-  const Feeder feeder(data, memory);
-  feeder.load_row(1, 1, 4);
+  const Feeder feeder(plan, data, memory);
+  feeder.load_row(1, 1, 4, 1);
   float x[3];
   int64_t y;
   std::memcpy(x, arena.data() + 64 + 12, sizeof x);

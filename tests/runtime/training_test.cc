@@ -84,8 +84,8 @@ TEST_CASE("left-over rows are dropped with a note, and too few are an error") {
   CHECK(result.code == 1);
   CHECK(result.output.empty());
   CHECK(result.errors ==
-        "error: data: has 5 samples, a step takes 6; give more data, or compile with a smaller "
-        "batch, fewer micro-batches or replicas\n");
+        "error: data: has 5 samples, a step takes 6; give more data, compile with a smaller "
+        "batch, fewer micro-batches or replicas, or pad with --last-batch=pad\n");
 }
 
 TEST_CASE("evaluation covers all rows of whole micro-batches") {
