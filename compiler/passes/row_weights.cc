@@ -37,8 +37,8 @@ void check_feed(const Graph& graph, ValueId feed, Diagnostics& diagnostics) {
 
 }  // namespace
 
-ValueId add_row_weights(Graph& graph) {
-  return graph.add_feed(kRowWeights, {DType::kFloat32, {graph.micro_batch_rows}});
+ValueId add_row_weights(Expressions& e) {
+  return e.graph().add_feed(kRowWeights, {DType::kFloat32, {e.graph().micro_batch_rows}});
 }
 
 std::optional<size_t> summed_rows(const std::vector<BatchFact>& facts, const Node& node) {

@@ -14,8 +14,8 @@ namespace sgtc {
 /// The feed of the weights, f32 of shape [graph.micro_batch_rows], which the runtime fills itself.
 inline constexpr const char* kRowWeights = "sgtc.row_weights";
 
-/// Adds the feed kRowWeights.
-ValueId add_row_weights(Graph& graph);
+/// Adds the feed kRowWeights to the graph of `e`.
+ValueId add_row_weights(Expressions& e);
 
 /// The operand of `node` whose rows it adds up; nothing if it does not reduce rows to a sum.
 /// `facts` are those of find_batch_axes.

@@ -41,7 +41,7 @@ class Terms {
         cloner_(source),
         e_(cloner_.target()),
         dtype_(source.dtype(source.outputs[0].value)) {
-    if (last_batch == LastBatch::kPad) weights_ = add_row_weights(cloner_.target());
+    if (last_batch == LastBatch::kPad) weights_ = add_row_weights(e_);
   }
 
  protected:
