@@ -23,8 +23,10 @@ endfunction()
 function(sgtc_runtime_properties target)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/runtime"
                                               "${CMAKE_SOURCE_DIR}/compiler")
-  target_compile_definitions(${target} PUBLIC JSON_NOEXCEPTION JSON_NO_IO
-                             PRIVATE SGTC_PLUGIN_FOLDER="${SGTC_PLUGIN_FOLDER}")
+  target_compile_definitions(${target} PUBLIC JSON_NOEXCEPTION JSON_NO_IO)
+  # For one file alone: a path would make compiler caches useless for the others.
+  set_source_files_properties("${CMAKE_SOURCE_DIR}/runtime/communication/gloo_library.cc" PROPERTIES
+    COMPILE_DEFINITIONS SGTC_PLUGIN_FOLDER="${SGTC_PLUGIN_FOLDER}")
   target_compile_options(${target} PRIVATE ${SGTC_RUNTIME_FLAGS})
   target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json)
 endfunction()
