@@ -52,20 +52,20 @@ std::string_view name_of(StateRole role);
 struct Initializer {
   enum class Kind : uint8_t { kZero, kLiteral, kRandomNormal, kRandomUniform, kFill };
   Kind kind = Kind::kZero;
-  LiteralPtr literal;   // kLiteral
-  double a = 0;         // mean, low or the fill value
-  double b = 0;         // deviation or high
-  int64_t seed = 0;     // random kinds: the ONNX node's seed (0: derived from the name)
+  LiteralPtr literal;  // kLiteral
+  double a = 0;        // mean, low or the fill value
+  double b = 0;        // deviation or high
+  int64_t seed = 0;    // random kinds: the ONNX node's seed (0: derived from the name)
 };
 
 struct Value {
   std::string name;
   TensorType type;
   ValueKind kind = ValueKind::kResult;
-  NodeId producer = kNone;      // kResult
-  LiteralPtr literal;           // kConstant
+  NodeId producer = kNone;                 // kResult
+  LiteralPtr literal;                      // kConstant
   StateRole role = StateRole::kParameter;  // kState
-  Initializer initial;          // kState
+  Initializer initial;                     // kState
 };
 
 struct Node {
@@ -98,14 +98,14 @@ class Graph {
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<ValueId> feeds;   // in the order of the model's inputs
+  std::vector<ValueId> feeds;  // in the order of the model's inputs
   std::vector<ValueId> states;
   std::vector<Output> outputs;
   std::vector<Update> updates;
   /// Rows of the batch dimension of one micro-batch; 0 when the model has no feeds.
   int64_t micro_batch_rows = 0;
-  int64_t micro_batches = 1;    // M, of one replica
-  int64_t replicas = 1;         // data-parallel copies of the program
+  int64_t micro_batches = 1;  // M, of one replica
+  int64_t replicas = 1;       // data-parallel copies of the program
 
   // Leaves. A name that is taken gets a suffix "_1", "_2"… .
   ValueId add_feed(const std::string& name, TensorType type);

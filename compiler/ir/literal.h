@@ -50,7 +50,8 @@ class Literal {
 
 using LiteralPtr = std::shared_ptr<const Literal>;
 
-/// `value` truncated to an integer dtype, out of range saturated, NaN to 0; u64 as the same 64 bits.
+/// `value` truncated to an integer dtype, out of range saturated, NaN to 0; u64 as the same 64
+/// bits.
 int64_t saturate_to(DType dtype, double value);
 
 /// A literal with the given values, converted to `dtype`.

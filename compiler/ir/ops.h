@@ -28,11 +28,11 @@ enum class Op : uint8_t {
   // Elementwise, one operand. The result has the operand's dtype unless stated.
   kNeg,
   kAbs,
-  kSign,          // -1, 0, 1; NaN stays NaN
+  kSign,  // -1, 0, 1; NaN stays NaN
   kExp,
   kLog,
   kSqrt,
-  kRsqrt,         // 1/sqrt(x)
+  kRsqrt,  // 1/sqrt(x)
   kReciprocal,
   kSin,
   kCos,
@@ -48,101 +48,101 @@ enum class Op : uint8_t {
   kAtanh,
   kErf,
   kSigmoid,
-  kSoftplus,      // log(1 + exp(x)) without overflow
+  kSoftplus,  // log(1 + exp(x)) without overflow
   kFloor,
   kCeil,
-  kRound,         // half to even
-  kLogicalNot,    // bool
-  kBitNot,        // integers
-  kIsNan,         // -> bool
-  kIsInf,         // positive=1 negative=1 -> bool
-  kCast,          // to=<dtype name>
+  kRound,       // half to even
+  kLogicalNot,  // bool
+  kBitNot,      // integers
+  kIsNan,       // -> bool
+  kIsInf,       // positive=1 negative=1 -> bool
+  kCast,        // to=<dtype name>
   // Elementwise, two operands.
   kAdd,
   kSub,
   kMul,
-  kDiv,           // integers: truncates towards zero; by zero gives 0
-  kPow,           // the exponent may have another dtype; the result has the base's
-  kMod,           // sign of the divisor; integers: by zero gives 0
-  kFmod,          // sign of the dividend; integers: by zero gives 0
-  kMax,           // NaN if either is
+  kDiv,   // integers: truncates towards zero; by zero gives 0
+  kPow,   // the exponent may have another dtype; the result has the base's
+  kMod,   // sign of the divisor; integers: by zero gives 0
+  kFmod,  // sign of the dividend; integers: by zero gives 0
+  kMax,   // NaN if either is
   kMin,
-  kEqual,         // comparisons -> bool
+  kEqual,  // comparisons -> bool
   kNotEqual,
   kLess,
   kLessEqual,
   kGreater,
   kGreaterEqual,
-  kLogicalAnd,    // bool
+  kLogicalAnd,  // bool
   kLogicalOr,
   kLogicalXor,
-  kBitAnd,        // integers
+  kBitAnd,  // integers
   kBitOr,
   kBitXor,
-  kShiftLeft,     // amounts outside the width give 0
-  kShiftRight,    // arithmetic for signed types
+  kShiftLeft,   // amounts outside the width give 0
+  kShiftRight,  // arithmetic for signed types
   // Elementwise, three operands.
-  kWhere,         // (bool condition, a, b); the gradient of the branch not taken is exactly 0
+  kWhere,  // (bool condition, a, b); the gradient of the branch not taken is exactly 0
   // Movement of elements.
-  kReshape,       // shape=
-  kTranspose,     // perm=
-  kBroadcast,     // shape=: NumPy broadcast to exactly this shape
-  kSlice,         // starts= sizes= steps=, one per dimension; steps may be negative
-  kPad,           // low= high= (non-negative), (x, scalar value)
-  kConcat,        // axis=
-  kIota,          // shape= axis= dtype=: the index along axis
+  kReshape,    // shape=
+  kTranspose,  // perm=
+  kBroadcast,  // shape=: NumPy broadcast to exactly this shape
+  kSlice,      // starts= sizes= steps=, one per dimension; steps may be negative
+  kPad,        // low= high= (non-negative), (x, scalar value)
+  kConcat,     // axis=
+  kIota,       // shape= axis= dtype=: the index along axis
   // Indexing. Indices are i32 or i64; negative ones count from the end (not in pick); out of range:
   // the step's status block names the node and the run ends.
-  kGather,          // (data, indices), axis= padding=: the slice of data at index `padding`, if it is
-                    //   given, gets no gradient
-  kGatherElements,  // (data, indices), axis=
-  kGatherNd,        // (data, indices), batch_dims=
-  kPick,            // (x, indices), axis=: indices have size 1 along axis; x[.., index, ..]
-  kScatterAdd,      // (data, indices, updates), axis=: gradient of gather added to data
-  kScatterElements, // (data, indices, updates), axis= reduction=none|add|mul|max|min
-  kScatterNd,       // (data, indices, updates), reduction=none|add|mul|max|min
+  kGather,  // (data, indices), axis= padding=: the slice of data at index `padding`, if it is
+            //   given, gets no gradient
+  kGatherElements,   // (data, indices), axis=
+  kGatherNd,         // (data, indices), batch_dims=
+  kPick,             // (x, indices), axis=: indices have size 1 along axis; x[.., index, ..]
+  kScatterAdd,       // (data, indices, updates), axis=: gradient of gather added to data
+  kScatterElements,  // (data, indices, updates), axis= reduction=none|add|mul|max|min
+  kScatterNd,        // (data, indices, updates), reduction=none|add|mul|max|min
   // Reductions: axes=.
   kReduceSum,
   kReduceMax,
   kReduceMin,
   kReduceProd,
-  kArgMax,        // axis= select_last=: -> i64, size 1 along axis; NaN beats every number
-  kArgMin,        // the same
-  kCumSum,        // axis= exclusive= reverse=
-  kTopK,          // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index; NaN is the
-                  //   greatest
+  kArgMax,  // axis= select_last=: -> i64, size 1 along axis; NaN beats every number
+  kArgMin,  // the same
+  kCumSum,  // axis= exclusive= reverse=
+  kTopK,    // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index; NaN is the
+            //   greatest
   // Contractions.
-  kMatMul,        // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
-  kConv,          // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
-  kConvInputGrad, // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose
-  kConvWeightGrad,// (x, dy), the same and kernel= spatial sizes: dw
-  kMaxPool,       // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum,
-                  //   NaN is the greatest; a window in padding alone gives the lowest value
-  kMaxPoolGrad,   // (x, y, dy), the same
-  kAveragePool,   // (x), kernel= strides= pads= dilations= output= count_include_pad=:
-                  //   positions beyond the padding never count; a window over nothing gives 0
+  kMatMul,          // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
+  kConv,            // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
+  kConvInputGrad,   // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose
+  kConvWeightGrad,  // (x, dy), the same and kernel= spatial sizes: dw
+  kMaxPool,      // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum,
+                 //   NaN is the greatest; a window in padding alone gives the lowest value
+  kMaxPoolGrad,  // (x, y, dy), the same
+  kAveragePool,  // (x), kernel= strides= pads= dilations= output= count_include_pad=:
+                 //   positions beyond the padding never count; a window over nothing gives 0
   kAveragePoolGrad,  // (dy), the same and input= spatial sizes
   // Compositions kept whole until gradients exist; `expand_compositions` then opens them.
-  kSoftmax,       // axis=
-  kLogSoftmax,    // axis=
-  kNormalize,     // (x), axes= epsilon=: -> (x - mean) * rstd, mean, population variance
-  kAttention,     // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=
-                  //   zero_empty=: -> output[B,H,T,E], maximum m[B,H,T] of the scores and sum[B,H,T]
-                  //   of exp(score - m) (f32; f64 for f64 operands). Query head h reads key head
-                  //   h / (H / G); causal: query t sees the keys s <= t; zero_empty: where all scores
-                  //   are -inf the output is 0 and not NaN, m is 0 and the sum 1
-  kAttentionGrad, // (q, k, v, output, maximum, sum, doutput [, mask]) -> dq, dk, dv
+  kSoftmax,     // axis=
+  kLogSoftmax,  // axis=
+  kNormalize,   // (x), axes= epsilon=: -> (x - mean) * rstd, mean, population variance
+  kAttention,   // (q[B,H,T,D], k[B,G,S,D], v[B,G,S,E] [, additive mask]), scale= causal=
+                //   zero_empty=: -> output[B,H,T,E], maximum m[B,H,T] of the scores and sum[B,H,T]
+                //   of exp(score - m) (f32; f64 for f64 operands). Query head h reads key head
+                //   h / (H / G); causal: query t sees the keys s <= t; zero_empty: where all scores
+                //   are -inf the output is 0 and not NaN, m is 0 and the sum 1
+  kAttentionGrad,  // (q, k, v, output, maximum, sum, doutput [, mask]) -> dq, dk, dv
   // Random numbers: (seed i64[], step i64[]), shape= stream=: counter-based on
   // (seed, step, stream, global micro-batch, element); f32.
-  kRandomUniform, // [0, 1)
-  kRandomNormal,  // mean 0, deviation 1
+  kRandomUniform,  // [0, 1)
+  kRandomNormal,   // mean 0, deviation 1
   // Micro-batches.
-  kAccumulate,    // (state, x): state + x in micro-batch order; the result aliases the state
+  kAccumulate,         // (state, x): state + x in micro-batch order; the result aliases the state
   kStackMicroBatches,  // (x), micro_batches=: those of all replicas -> [.., ...], row m written by
                        //   the global micro-batch m
   // Replicas. Each runs once per step, when its operand is complete for all micro-batches.
-  kAllReduce,     // (x): the sum over replicas, added in their order
-  kAllGather,     // (x[R*n, ...]): replica r knows rows r*n..; the rows of all replicas
+  kAllReduce,  // (x): the sum over replicas, added in their order
+  kAllGather,  // (x[R*n, ...]): replica r knows rows r*n..; the rows of all replicas
 };
 
 inline constexpr int kOpCount = static_cast<int>(Op::kAllGather) + 1;
@@ -171,7 +171,7 @@ struct OpInfo {
   std::string_view name;  // as in Graph texts: "reduce_sum"
   OpKind kind;
   int min_operands;
-  int max_operands;       // -1: any number
+  int max_operands;  // -1: any number
   int results;
 };
 

@@ -59,12 +59,12 @@ struct Affine {
 
 struct Buffer {
   std::string name;
-  std::string scope;  // persistent | step | micro_batch | slot | ring | task
-  std::string dtype;  // "f32"
+  std::string scope;           // persistent | step | micro_batch | slot | ring | task
+  std::string dtype;           // "f32"
   std::vector<int64_t> shape;  // of one instance, local to the rank
-  int64_t bytes = 0;   // of one instance
-  int64_t offset = 0;  // in the arena, of instance 0
-  int64_t stride = 0;  // bytes between instances; 0 when count is 1
+  int64_t bytes = 0;           // of one instance
+  int64_t offset = 0;          // in the arena, of instance 0
+  int64_t stride = 0;          // bytes between instances; 0 when count is 1
   int64_t count = 1;
 };
 
@@ -78,30 +78,30 @@ struct Argument {
 
 struct Kernel {
   std::string symbol;
-  std::string kind;          // loop | matmul | conv | … : which generator made it
-  int64_t blocks = 1;        // launch geometry: independent blocks
+  std::string kind;                 // loop | matmul | conv | … : which generator made it
+  int64_t blocks = 1;               // launch geometry: independent blocks
   std::vector<std::string> access;  // per argument: read | write | update
-  int64_t flops = 0;         // of one call
-  int64_t bytes = 0;         // read and written by one call
+  int64_t flops = 0;                // of one call
+  int64_t bytes = 0;                // read and written by one call
   std::vector<std::string> nodes;   // ONNX nodes that it came from
 };
 
 struct Call {
-  std::string kernel;        // Kernel::symbol
+  std::string kernel;  // Kernel::symbol
   std::vector<Argument> arguments;
-  std::vector<std::string> nodes;   // ONNX nodes of this call; those of a kernel are its calls'
+  std::vector<std::string> nodes;  // ONNX nodes of this call; those of a kernel are its calls'
 };
 
 struct Task {
   std::string name;
-  std::string kind;          // compute | send | receive | all_reduce | reduce_scatter |
-                             // all_gather | broadcast
+  std::string kind;  // compute | send | receive | all_reduce | reduce_scatter |
+                     // all_gather | broadcast
   int64_t stage = 0;
-  std::vector<Call> calls;   // compute
+  std::vector<Call> calls;  // compute
   // Communication:
   std::string communicator;
-  int64_t peer = -1;         // send, receive: the other position; broadcast: the root's coordinate
-  std::string reduce;        // sum | max
+  int64_t peer = -1;   // send, receive: the other position; broadcast: the root's coordinate
+  std::string reduce;  // sum | max
   std::string dtype;
   std::vector<Argument> inputs;   // parts that are read
   std::vector<Argument> outputs;  // parts that are written
@@ -112,7 +112,7 @@ struct Entry {
   int64_t micro_batch = 0;
   int64_t slot = 0;
   int64_t ring = 0;
-  int64_t stream = 0;        // 0: compute
+  int64_t stream = 0;  // 0: compute
   int64_t group = -1;
   std::vector<int64_t> waits;
 };
@@ -130,8 +130,8 @@ struct Position {
 /// One per use and direction.
 struct Communicator {
   std::string name;
-  std::string axis;          // pp | dp | tp
-  int64_t blocks = 0;        // cap on thread blocks; 0: not on a GPU
+  std::string axis;    // pp | dp | tp
+  int64_t blocks = 0;  // cap on thread blocks; 0: not on a GPU
 };
 
 struct Axis {
@@ -146,14 +146,14 @@ struct Feed {
   std::string dtype;
   std::vector<int64_t> shape;  // of one micro-batch; the first dimension is its rows
   int64_t position = 0;
-  std::string node;            // the node that consumes it, for messages
+  std::string node;  // the node that consumes it, for messages
 };
 
 /// A named result that the runtime can read after a step. A buffer of micro_batch scope holds one
 /// result per micro-batch, any other buffer one of the step. Results of the update phase are there
 /// on every position.
 struct Result {
-  std::string name;            // "loss", "grad_norm", "finite" or a graph output
+  std::string name;  // "loss", "grad_norm", "finite" or a graph output
   std::string buffer;
   std::string dtype;
   std::vector<int64_t> shape;
@@ -164,32 +164,32 @@ struct Result {
 /// micro-batches of an evaluation. A term without denominator is averaged over micro-batches.
 struct LossTerm {
   double coefficient = 1;
-  std::string numerator;        // buffer of the evaluate schedule, f32 scalar, as of a Result
-  std::string denominator;      // buffer, or empty
+  std::string numerator;            // buffer of the evaluate schedule, f32 scalar, as of a Result
+  std::string denominator;          // buffer, or empty
   double denominator_constant = 0;  // per micro-batch, when `denominator` is empty
-  int64_t position = 0;         // that has both buffers
+  int64_t position = 0;             // that has both buffers
 };
 
 /// A persistent tensor that training starts from. Parameters, frozen ones, statistics and moments
-/// are saved; accumulators are zeroed before each step; constants never change. A state that several
-/// positions hold is listed for each of them, under one name; all copies stay equal.
+/// are saved; accumulators are zeroed before each step; constants never change. A state that
+/// several positions hold is listed for each of them, under one name; all copies stay equal.
 struct State {
-  std::string name;            // the file's tensor name
-  std::string role;            // parameter | frozen | statistic | moment | accumulator | constant
+  std::string name;  // the file's tensor name
+  std::string role;  // parameter | frozen | statistic | moment | accumulator | constant
   std::string dtype;
   std::vector<int64_t> shape;  // logical
   std::string buffer;
   int64_t position = 0;
-  std::string init;            // zero | data | normal | uniform | fill
-  int64_t data_offset = 0;     // data: in the weights blob
-  double a = 0;                // mean, low or fill value
-  double b = 0;                // deviation or high
+  std::string init;         // zero | data | normal | uniform | fill
+  int64_t data_offset = 0;  // data: in the weights blob
+  double a = 0;             // mean, low or fill value
+  double b = 0;             // deviation or high
   int64_t seed = 0;
 };
 
 /// A scalar that the runtime writes before each step into the persistent buffer "control".
 struct Control {
-  std::string name;            // learning_rate | seed | step
+  std::string name;  // learning_rate | seed | step
   std::string dtype;
   int64_t offset = 0;
 };
@@ -208,29 +208,29 @@ inline constexpr int64_t kStatusBytes = 64;
 struct Plan {
   std::string format = "sgtc-plan";
   int64_t version = kFormatVersion;
-  std::string model;                 // name of the graph
+  std::string model;  // name of the graph
   std::string target = "cpu";
-  std::string cpu;                   // x86-64-v3 …
+  std::string cpu;                        // x86-64-v3 …
   std::vector<std::string> cpu_features;  // checked at start
   std::vector<Axis> mesh;
   std::map<std::string, int64_t> dims;
-  int64_t micro_batches = 1;         // per replica
+  int64_t micro_batches = 1;  // per replica
   int64_t micro_batch_rows = 0;
   std::string optimizer;
   std::vector<Communicator> communicators;
   std::vector<Kernel> kernels;
   std::vector<Position> positions;
   std::vector<Feed> feeds;
-  std::vector<Result> results;             // of "train"
-  std::vector<Result> evaluate_results;    // of "evaluate"
-  std::vector<LossTerm> loss_terms;        // of "evaluate"
-  /// The feed (f32, [micro_batch_rows]) that the runtime fills with the weights of rows: 1, or 0 for
-  /// padding, which then does not count. Empty: all rows of a step count.
+  std::vector<Result> results;           // of "train"
+  std::vector<Result> evaluate_results;  // of "evaluate"
+  std::vector<LossTerm> loss_terms;      // of "evaluate"
+  /// The feed (f32, [micro_batch_rows]) that the runtime fills with the weights of rows: 1, or 0
+  /// for padding, which then does not count. Empty: all rows of a step count.
   std::string row_weights;
   std::vector<State> states;
   std::vector<Control> control;
   std::vector<std::string> checked_nodes;
-  std::string model_fingerprint;     // SHA-256 of parameters, graph and optimizer
+  std::string model_fingerprint;  // SHA-256 of parameters, graph and optimizer
   Prediction prediction;
 };
 

@@ -23,8 +23,8 @@ void Diagnostics::checkpoint() const {
   for (const Diagnostic& diagnostic : all_) {
     if (diagnostic.severity != Severity::kError) continue;
     if (!text.empty()) text += '\n';
-    text += diagnostic.object.empty() ? diagnostic.text
-                                      : diagnostic.object + ": " + diagnostic.text;
+    text +=
+        diagnostic.object.empty() ? diagnostic.text : diagnostic.object + ": " + diagnostic.text;
   }
   throw Error(text);
 }

@@ -55,7 +55,7 @@ class Diagnostics {
 }  // namespace sgtc
 
 /// Checks an assumption of sgtc about itself; `text` is a string expression evaluated on failure.
-#define SGTC_CHECK(condition, text)                                        \
-  do {                                                                     \
+#define SGTC_CHECK(condition, text)                                       \
+  do {                                                                    \
     if (!(condition)) ::sgtc::internal_error(__FILE__, __LINE__, (text)); \
   } while (false)

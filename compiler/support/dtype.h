@@ -33,11 +33,7 @@ std::string_view name_of(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
 
 inline bool is_float(DType dtype) { return dtype >= DType::kFloat16; }
-inline bool is_unsigned(DType dtype) {
-  return dtype >= DType::kUInt8 && dtype <= DType::kUInt64;
-}
-inline bool is_integer(DType dtype) {
-  return dtype >= DType::kInt8 && dtype <= DType::kUInt64;
-}
+inline bool is_unsigned(DType dtype) { return dtype >= DType::kUInt8 && dtype <= DType::kUInt64; }
+inline bool is_integer(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
 
 }  // namespace sgtc

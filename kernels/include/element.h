@@ -103,11 +103,10 @@ SGTC_INLINE A smaller(A a, A b) {
 #define SGTC_FOR_EACH_FLOAT(X) \
   X(f16, _Float16)             \
   X(bf16, sgtc::kernels::BFloat16) X(f32, float) X(f64, double)
-#define SGTC_FOR_EACH_INTEGER(X)                                                   \
-  X(i8, int8_t)                                                                    \
-  X(i16, int16_t)                                                                  \
-  X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) \
-      X(u64, uint64_t)
+#define SGTC_FOR_EACH_INTEGER(X) \
+  X(i8, int8_t)                  \
+  X(i16, int16_t)                \
+  X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
 #define SGTC_FOR_EACH_NUMBER(X) SGTC_FOR_EACH_FLOAT(X) SGTC_FOR_EACH_INTEGER(X)
 
 SGTC_KERNELS_END

@@ -105,7 +105,7 @@ struct ScatterNdShape {
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, key_size, value_size;
   int64_t causal, has_mask;
-  int64_t zero_empty;  // rows without a key give zeros
+  int64_t zero_empty;   // rows without a key give zeros
   int64_t whole_heads;  // gradient: a block has a head of keys, not kAttentionRows queries or keys
   int64_t wide_vectors;
   int64_t mask_strides[4];

@@ -35,8 +35,9 @@ TEST_CASE("the text form parses back") {
 }
 
 TEST_CASE("a mesh that makes no sense is refused by name") {
-  CHECK(error_of("2x") == "--mesh 2x: expected a positive number, found ''; write PIPELINExDATA "
-                          "such as 2x4, or named axes such as pp=2,dp=4,tp=1");
+  CHECK(error_of("2x") ==
+        "--mesh 2x: expected a positive number, found ''; write PIPELINExDATA "
+        "such as 2x4, or named axes such as pp=2,dp=4,tp=1");
   CHECK(error_of("0x4").find("expected a positive number, found '0'") != std::string::npos);
   CHECK(error_of("2").find("expected two sizes") != std::string::npos);
   CHECK(error_of("2x2x2").find("expected two sizes") != std::string::npos);

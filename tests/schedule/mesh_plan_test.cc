@@ -33,7 +33,6 @@ int64_t index_of(const plan::Position& position, const std::string& task, int64_
   return -1;
 }
 
-
 }  // namespace
 
 TEST_CASE("plans of every mesh, schedule and number of micro-batches are sound") {
