@@ -33,7 +33,9 @@ class Analysis {
   std::vector<BatchFact> run() {
     for (ValueId feed : graph_.feeds) {
       const Shape& shape = graph_.shape(feed);
-      if (rows() > 0 && !shape.empty() && shape[0] == rows()) facts_[index(feed)] = rows_at(0);
+      // As the runtime reads it: a sample may have several rows.
+      const bool has_samples = rows() > 0 && !shape.empty() && shape[0] > 0;
+      if (has_samples && shape[0] % rows() == 0) facts_[index(feed)] = rows_at(0);
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       visit(graph_.nodes[i], static_cast<NodeId>(i));

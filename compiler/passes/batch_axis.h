@@ -31,10 +31,11 @@ struct BatchFact {
 
 /// Per value of `graph`, in the order of its values.
 ///
-/// Feeds whose first dimension is graph.micro_batch_rows carry the batch there; other feeds,
-/// states and constants are free. Each operator has a rule; an operator that combines samples in
-/// another way than by a sum gives kMixed, and so does everything computed from it. `normalize`
-/// over the batch is allowed: its statistics are those of the micro-batch by definition.
+/// Feeds whose first dimension is a multiple of graph.micro_batch_rows carry the batch there; other
+/// feeds, states and constants are free. Each operator has a rule; an operator that combines
+/// samples in another way than by a sum gives kMixed, and so does everything computed from it.
+/// `normalize` over the batch is allowed: its statistics are those of the micro-batch by
+/// definition.
 std::vector<BatchFact> find_batch_axes(const Graph& graph);
 
 /// Whether `id` is a constant, equal in all elements, that can be an element count of a batch of

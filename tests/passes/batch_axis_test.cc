@@ -30,6 +30,13 @@ TEST_CASE("reshapes keep or lose the batch") {
         BatchKind::kMixed);
 }
 
+TEST_CASE("a feed with several rows per sample has the batch in them") {
+  check_rows(fact_of("%y = exp(%x)", "[6,4]"), 0);
+  CHECK(fact_of("%y = reduce_sum(%x) {axes=[0]}", "[6]").kind == BatchKind::kSum);
+  check_rows(fact_of("%y = reshape(%x) {shape=[2,3]}", "[6]"), 0);
+  CHECK(fact_of("%y = exp(%x)", "[3,4]").kind == BatchKind::kFree);
+}
+
 TEST_CASE("movements along the batch mix samples, others do not") {
   check_rows(fact_of("%y = slice(%x) {starts=[0,1,0], sizes=[2,2,4], steps=[1,1,1]}"), 0);
   CHECK(fact_of("%y = slice(%x) {starts=[0,0,0], sizes=[1,3,4], steps=[1,1,1]}").kind ==
