@@ -10,7 +10,7 @@
 namespace sgtc {
 namespace {
 
-constexpr size_t kMostConstantBytes = 4096;
+constexpr size_t kMostConstantBytes = size_t{1} << 24;
 
 using NodeKey = std::tuple<Op, Phase, std::vector<ValueId>, std::map<std::string, Attribute>>;
 using ConstantKey = std::tuple<DType, Shape, std::string>;

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
+#include "ir/interpret.h"
 #include "passes/attention_pattern.h"
 #include "passes/eliminate_dead_nodes.h"
 
@@ -20,6 +22,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Scores from here down have no weight.
 constexpr double kHidden = -10000;
+constexpr int64_t kMostMaskElements = int64_t{1} << 26;
 
 std::vector<int64_t> count_uses(const Graph& graph) {
   std::vector<int64_t> uses;
@@ -37,6 +40,37 @@ bool is_trained(const Graph& graph, ValueId id) {
     return graph.value(state).role == StateRole::kParameter;
   });
 }
+
+// Values of masks that are computed from constants, which are too large to be folded everywhere.
+class ConstantMasks {
+ public:
+  explicit ConstantMasks(const Graph& graph) : graph_(graph) {}
+
+  /// Null for a value that depends on anything but constants.
+  LiteralPtr of(ValueId id) {
+    const auto known = known_.find(id);
+    if (known != known_.end()) return known->second;
+    return known_[id] = compute(id);
+  }
+
+ private:
+  LiteralPtr compute(ValueId id) {
+    const Node* node = graph_.producer(id);
+    if (node == nullptr) return graph_.value(id).literal;
+    const OpKind kind = info(node->op).kind;
+    const bool pure = kind == OpKind::kElementwise || kind == OpKind::kMovement;
+    if (!pure || element_count(graph_.shape(id)) > kMostMaskElements) return nullptr;
+    std::vector<LiteralPtr> operands;
+    for (const ValueId operand : node->operands) {
+      operands.push_back(of(operand));
+      if (operands.back() == nullptr) return nullptr;
+    }
+    return evaluate(node->op, operands, node->attributes).front();
+  }
+
+  const Graph& graph_;
+  std::map<ValueId, LiteralPtr> known_;
+};
 
 // Which keys the queries of a constant mask see.
 enum class Visibility { kUnknown, kAll, kLowerTriangle, kOther };
@@ -68,8 +102,9 @@ Visibility visibility(const Shape& shape, int64_t queries, int64_t keys,
 // Decides what of a pattern the operator's flags and mask stand for.
 class Masks {
  public:
-  Masks(const Graph& graph, const AttentionPattern& pattern)
+  Masks(const Graph& graph, const AttentionPattern& pattern, ConstantMasks& constants)
       : graph_(graph),
+        constants_(constants),
         queries_(pattern.scores[pattern.scores.size() - 2]),
         keys_(pattern.scores.back()),
         heads_(pattern.scores),
@@ -105,8 +140,8 @@ class Masks {
     return graph_.dtype(mask.value) == DType::kBool;
   }
 
-  Visibility visibility_of(const AttentionMask& mask, bool* is_finite) const {
-    const LiteralPtr literal = graph_.value(mask.value).literal;
+  Visibility visibility_of(const AttentionMask& mask, bool* is_finite) {
+    const LiteralPtr literal = constants_.of(mask.value);
     if (literal == nullptr) return Visibility::kUnknown;
     return visibility(literal->shape(), queries_, keys_, [&](int64_t i) {
       const double x = literal->as_double(i);
@@ -146,6 +181,7 @@ class Masks {
   }
 
   const Graph& graph_;
+  ConstantMasks& constants_;
   int64_t queries_, keys_;
   Shape heads_;
   bool is_alone_;
@@ -213,10 +249,10 @@ bool divides(int64_t a, int64_t b) { return a == 0 ? b == 0 : b % a == 0; }
 
 // Replaces the result of `mixed` if it is that of an attention that the operator can stand for.
 bool rewrite(const Graph& graph, const Node& mixed, const std::vector<int64_t>& uses,
-             Cloner& cloner) {
+             ConstantMasks& constants, Cloner& cloner) {
   const std::optional<AttentionPattern> pattern = match_attention(graph, mixed, uses);
   if (!pattern) return false;
-  const Masks masks(graph, *pattern);
+  const Masks masks(graph, *pattern, constants);
   if (!masks.fit() || !divides(masks.batch_and_heads()[0], pattern->k.heads)) return false;
   cloner.inherit(mixed);
   cloner.target().context().id = 0;
@@ -231,9 +267,10 @@ bool rewrite(const Graph& graph, const Node& mixed, const std::vector<int64_t>& 
 Graph recognize_attention(const Graph& graph) {
   const Graph live = eliminate_dead_nodes(graph);
   const std::vector<int64_t> uses = count_uses(live);
+  ConstantMasks constants(live);
   Cloner cloner(live);
   for (const Node& node : live.nodes) {
-    if (!rewrite(live, node, uses, cloner)) cloner.clone(node);
+    if (!rewrite(live, node, uses, constants, cloner)) cloner.clone(node);
   }
   return eliminate_dead_nodes(cloner.finish());
 }

@@ -132,6 +132,16 @@ TEST_CASE("a constant lower triangle is causal, however it is written") {
   check_same(text);
 }
 
+TEST_CASE("a triangle that is computed from indices is a constant one") {
+  const std::string indices =
+      "%rows = iota() {shape=[4,1], axis=0, dtype=\"i64\"}\n"
+      "%columns = iota() {shape=[1,4], axis=1, dtype=\"i64\"}\n"
+      "%seen = greater_equal(%rows, %columns)\n";
+  const std::string text = kOperands + kScores + indices + "%h = where(%seen, %s, %inf)\n" + kMixed;
+  CHECK(recognized(text) == "attention(%q, %k, %v) {causal=1, scale=0.5, zero_empty=0}");
+  check_same(text);
+}
+
 TEST_CASE("a condition below the scale") {
   const std::string text = kOperands + kSeen +
                            "%p = matmul(%q, %k) {transpose_b=1}\n%c = where(%seen, %p, %inf)\n"
