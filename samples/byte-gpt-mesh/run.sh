@@ -10,7 +10,7 @@ source "$(dirname "$0")/../common/sample.sh"
 options=(--optimizer adamw --weight-decay 0.1 --clip-norm 1)
 "$sgtc" gpt.onnx -o train-2x2 --mesh 2x2 --micro-batches 2 "${options[@]}" --emit=exe,plan=plan.txt
 "$sgtc" gpt.onnx -o train-1x1 --mesh 1x1 --micro-batches 4 "${options[@]}"
-sed -n '/schedule train/,/superfluous/p' plan.txt | head -20
+awk '/schedule train/ {show = 1} /^$/ {show = 0} show' plan.txt
 
 rm -f log-*.jsonl
 for mesh in 2x2 1x1; do
