@@ -10,7 +10,7 @@
 
 using namespace sgtc;
 using namespace sgtc::testing;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -92,15 +92,18 @@ TEST_CASE("faulty algorithms name what is wrong") {
     }
     return "";
   };
-  CHECK_THAT(fault(model_with(kSgd, {{"v", "w2"}})), Contains("\"v\": there is no initializer"));
-  CHECK_THAT(fault(model_with(kSgd, {{"w", "q"}})), Contains("nothing computes \"q\""));
-  CHECK_THAT(fault(model_with(kSgd, {{"w", "w2"}, {"w", "s"}})), Contains("given twice"));
-  CHECK_THAT(fault(model_with(kSgd, {})), Contains("update_binding is empty"));
-  CHECK_THAT(fault(model_with(kSgd, {{"w", "w2"}}, "float[3] R")),
-             Contains("input \"R\"") && Contains("a float scalar, the learning rate"));
+  CHECK_THAT(fault(model_with(kSgd, {{"v", "w2"}})),
+             ContainsSubstring("\"v\": there is no initializer"));
+  CHECK_THAT(fault(model_with(kSgd, {{"w", "q"}})), ContainsSubstring("nothing computes \"q\""));
+  CHECK_THAT(fault(model_with(kSgd, {{"w", "w2"}, {"w", "s"}})), ContainsSubstring("given twice"));
+  CHECK_THAT(fault(model_with(kSgd, {})), ContainsSubstring("update_binding is empty"));
+  CHECK_THAT(
+      fault(model_with(kSgd, {{"w", "w2"}}, "float[3] R")),
+      ContainsSubstring("input \"R\"") && ContainsSubstring("a float scalar, the learning rate"));
   onnx::ModelProto broken = model_with(kSgd, {{"w", "w2"}});
   broken.mutable_training_info(0)->mutable_algorithm()->mutable_node(1)->clear_attribute();
-  CHECK_THAT(fault(broken), Contains("node \"dw\" (Gradient): attributes \"y\" and \"xs\""));
+  CHECK_THAT(fault(broken),
+             ContainsSubstring("node \"dw\" (Gradient): attributes \"y\" and \"xs\""));
 }
 
 TEST_CASE("statistics that a BatchNormalization updates itself are left to it") {
@@ -167,9 +170,10 @@ TEST_CASE("the initialization graph may compute") {
   REQUIRE(initial.literal);
   CHECK(initial.literal->as_double(1) == 8);
   initialize("w0 = Concat <axis = 0> (c, c)");
-  CHECK_THROWS_WITH(imported(), Contains("initial value of \"w\"") && Contains("[4]"));
+  CHECK_THROWS_WITH(imported(),
+                    ContainsSubstring("initial value of \"w\"") && ContainsSubstring("[4]"));
   initialize("w0 = Det (c)");
-  CHECK_THROWS_WITH(imported(), Contains("not supported") && Contains("Det"));
+  CHECK_THROWS_WITH(imported(), ContainsSubstring("not supported") && ContainsSubstring("Det"));
   initialize("v = Neg (c)");
-  CHECK_THROWS_WITH(imported(), Contains("nothing computes \"w0\""));
+  CHECK_THROWS_WITH(imported(), ContainsSubstring("nothing computes \"w0\""));
 }

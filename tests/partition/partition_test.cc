@@ -12,7 +12,7 @@
 #include "support/diagnostics.h"
 
 using namespace sgtc;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

@@ -9,4 +9,9 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 using Catch::Approx;
+#else
+namespace Catch::Matchers {
+/// Version 3's name of the matcher.
+inline auto ContainsSubstring(const std::string& text) { return Contains(text); }
+}  // namespace Catch::Matchers
 #endif
