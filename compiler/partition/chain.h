@@ -20,8 +20,8 @@ struct Chain {
   std::vector<bool> floating;
   /// Per link: seconds of its forward and backward groups for one micro-batch.
   std::vector<double> seconds;
-  /// Per cut c, between link c-1 and link c: bytes that cross it in both directions, and whether
-  /// any do. Values that skip links cross every cut on their way.
+  /// Per cut c, between link c-1 and link c: bytes that cross it in both directions. Values
+  /// that skip links cross every cut on their way.
   std::vector<int64_t> bytes;
 };
 

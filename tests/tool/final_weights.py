@@ -3,7 +3,7 @@
 usage: final_weights.py SGTC EXPORTED_FOLDER WORK_FOLDER
 
 reference/final_weights.json holds sketches of the weights after the steps of expected.json
-(reference/make_final_weights.py makes them). The relative Frobenius distance of the whole model,
+(reference/make_final_sketches.py makes them). The relative Frobenius distance of the whole model,
 estimated from the sketches, has to be within the tolerance.
 """
 
@@ -12,22 +12,13 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
+from harness import read_safetensors
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "reference"))
 from sketch import relative_distance, sketch  # noqa: E402
 
 TOLERANCE = 1e-3
 OPTIONS = {"hf_bert_mlm/ts17": ["--padding-index", "m.bert.embeddings.word_embeddings.weight=0"]}
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    return {name: np.frombuffer(data[begin + entry["data_offsets"][0]:
-                                     begin + entry["data_offsets"][1]], "<f4")
-            for name, entry in header.items() if name != "__metadata__"}
 
 
 def final_weights(sgtc, model, optimizer, expected, work):
