@@ -53,6 +53,11 @@ struct Programs {
   PlanInput input;
 };
 
+KernelTarget kernel_target(const std::string& name) {
+  if (name == kHopperTarget.name) return kHopperTarget;
+  return name == kAmpereTarget.name ? kAmpereTarget : kCpuTarget;
+}
+
 LossAverage loss_average(const Options& options) {
   return options.loss_average == "exact" ? LossAverage::kExact : LossAverage::kMeanOfMeans;
 }
@@ -95,17 +100,19 @@ Graph optimize(Graph graph, const ReductionSplit& split, PassRunner& passes) {
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
-                             int64_t first_checked, PassRunner& passes) {
+                             int64_t first_checked, const KernelTarget& target,
+                             PassRunner& passes) {
   KernelizedGraph program;
   program.graph = &graph;
+  program.target = target;
   // Every node gets its kernel.
-  program.groups = passes.time("fuse", [&] { return fuse(graph, stage_of_node); });
+  program.groups = passes.time("fuse", [&] { return fuse(graph, stage_of_node, target); });
   // The code of each kernel as data; equal code gets equal symbols.
   program.kernels = passes.time("form-kernels", [&] {
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      if (has_code(group)) spec = form_kernel(graph, group, first_checked);
+      if (has_code(group)) spec = form_kernel(graph, group, first_checked, target);
       specs.push_back(std::move(spec));
     }
     return specs;
@@ -117,7 +124,10 @@ KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& sta
 class Compilation {
  public:
   Compilation(const Options& options, Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics), meshes_(parse_meshes(options.mesh)) {}
+      : options_(options),
+        diagnostics_(diagnostics),
+        meshes_(parse_meshes(options.mesh)),
+        kernel_target_(kernel_target(options.target)) {}
 
   void run();
 
@@ -137,7 +147,7 @@ class Compilation {
   void link(const std::vector<CompiledKernel>& kernels) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
   const ReductionSplit& reduction_split() const {
-    return options_.target == "cpu" ? kCpuReductionSplit : kGpuReductionSplit;
+    return kernel_target_.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
   }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   bool emits(const std::string& what) const;
@@ -150,6 +160,7 @@ class Compilation {
   std::unique_ptr<OnnxModel> model_;
   OptimizerOptions optimizer_;
   Target target_;
+  const KernelTarget kernel_target_;
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
   std::vector<KernelSpec> kernels_;  // of all plans
@@ -264,7 +275,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
-  train = form_program(programs.train, parts, 0, train_passes);
+  train = form_program(programs.train, parts, 0, kernel_target_, train_passes);
   // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
   Placement& placement = input.train.placement;
   placement = train_passes.time("partition", [&] { return partition(train, mesh.pp); });
@@ -275,7 +286,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
-                          evaluate_passes);
+                          kernel_target_, evaluate_passes);
   input.evaluate->placement = evaluate_passes.time(
       "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }

@@ -8,6 +8,7 @@
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
 #include "passes/group_nest.h"
+#include "passes/thread_mapping.h"
 #include "support/diagnostics.h"
 #include "support/sha256.h"
 
@@ -101,10 +102,24 @@ void append_text(std::ostream& out, const Attributes& attributes) {
   }
 }
 
+void append_launch(std::ostream& out, const KernelSpec& spec) {
+  const GpuLaunch& launch = spec.launch;
+  if (launch.threads == 0) return;
+  out << "threads " << launch.threads << " shared " << launch.shared_bytes << " cluster "
+      << launch.cluster << " registers " << launch.registers << " flags " << spec.flag_bytes
+      << " workspace " << spec.workspace_bytes << "\n";
+  for (const TensorMap& map : launch.tensor_maps) {
+    out << "map " << map.argument << " offset " << map.offset << " " << name_of(map.dtype)
+        << to_string(map.sizes) << to_string(map.strides) << to_string(map.box) << "\n";
+  }
+  if (spec.table) out << "table " << sha256_hex(spec.table->bytes()) << "\n";
+}
+
 // Everything that decides the code and nothing else.
 std::string code_text(const KernelSpec& spec) {
   std::ostringstream out;
   out << spec.kind << " checked " << spec.checked_node << " blocks " << spec.blocks << "\n";
+  append_launch(out, spec);
   append_text(out, spec.attributes);
   auto append_types = [&](const std::vector<TensorType>& types,
                           const std::vector<int32_t>& arguments) {
@@ -142,13 +157,20 @@ std::vector<NodeId> checked_nodes(const Graph& graph) {
   return nodes;
 }
 
-KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked) {
+KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked,
+                       const KernelTarget& target) {
   SGTC_CHECK(has_code(group), "the group has no kernel");
   KernelSpec spec;
   if (group.kind == Group::Kind::kLoop) {
     spec.kind = "loop";
     set_nest(graph, group, spec);
-    spec.blocks = block_grid(spec.nest).blocks();
+    if (target.is_gpu()) {
+      const gpu::ThreadMapping mapping = gpu::map_threads(spec.nest);
+      spec.launch.threads = mapping.threads;
+      spec.blocks = std::max<int64_t>(1, mapping.blocks());
+    } else {
+      spec.blocks = block_grid(spec.nest).blocks();
+    }
   } else {
     if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, spec);
     set_anchor(graph, group, spec);

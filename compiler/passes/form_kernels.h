@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "passes/kernel.h"
+#include "passes/kernel_target.h"
 
 namespace sgtc {
 
@@ -13,7 +14,8 @@ std::vector<NodeId> checked_nodes(const Graph& graph);
 
 /// The kernel of a group that is not a view. Arguments: those of the nest (in the order in which
 /// its loads and stores name them), then the anchor's operands and results that the nest does not
-/// touch, then the status block if an index is checked. No kernel needs a workspace argument.
+/// touch, then the status block if an index is checked. Workspace, flags and table, where a GPU
+/// kernel needs them, come last.
 ///
 /// `value` of an argument: what is read as seen from outside the group, or the result that is
 /// written. An accumulator is one argument with mode kUpdate whose value is operand 0 of its first
@@ -21,6 +23,7 @@ std::vector<NodeId> checked_nodes(const Graph& graph);
 /// stack_micro_batches is written one part per micro-batch.
 ///
 /// `first_checked` is the number of the plan's checked nodes that come before this graph's.
-KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked = 0);
+KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked = 0,
+                       const KernelTarget& target = kCpuTarget);
 
 }  // namespace sgtc

@@ -41,8 +41,8 @@ constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a mer
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node)
-      : groups_(graph), part_of_node_(part_of_node) {
+  Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node, const KernelTarget& target)
+      : groups_(graph), part_of_node_(part_of_node), target_(target) {
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       std::optional<double> cost = cost_of(groups_[id]);
       SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
@@ -72,7 +72,7 @@ class Fuser {
     if (!nest) return std::nullopt;
     bool too_large = nest->arguments.size() > kMaxArguments || nest->expressions.size() > kMaxBody;
     if (too_large && group.nodes.size() > 1) return std::nullopt;
-    return estimate_cycles(*nest);
+    return estimate_cycles(*nest, target_);
   }
 
   bool has_tile(const Group& group) const {
@@ -163,6 +163,7 @@ class Fuser {
 
   GroupGraph groups_;
   const std::vector<int64_t>& part_of_node_;
+  const KernelTarget& target_;
   std::vector<double> costs_;
   std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
 };
@@ -183,8 +184,9 @@ std::string_view name_of(Group::Kind kind) {
 
 }  // namespace
 
-std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node) {
-  return Fuser(graph, part_of_node).run();
+std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node,
+                        const KernelTarget& target) {
+  return Fuser(graph, part_of_node, target).run();
 }
 
 std::string to_text(const Graph& graph, const std::vector<Group>& groups) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "passes/kernel.h"
+#include "passes/kernel_target.h"
 
 namespace sgtc {
 
@@ -15,7 +16,9 @@ namespace sgtc {
 /// - kLoop: everything else; `build_loop_nest` accepts the group.
 /// A group holds at most one node with checked indices, so that a bad index names its node.
 /// `part_of_node`: nodes of different parts never share a group; empty: all are of one part.
-std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node = {});
+/// What is worth a merge depends on `target`.
+std::vector<Group> fuse(const Graph& graph, const std::vector<int64_t>& part_of_node = {},
+                        const KernelTarget& target = kCpuTarget);
 
 /// One line per group: "loop forward: exp1, add2 (a, b) -> (y)". For tests and dumps.
 std::string to_text(const Graph& graph, const std::vector<Group>& groups);

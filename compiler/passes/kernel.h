@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/literal.h"
 #include "passes/loop_nest.h"
 
 namespace sgtc {
@@ -40,7 +41,13 @@ inline bool has_code(const Group& group) {
 
 /// One pointer argument of a kernel.
 struct KernelArgument {
-  enum class Kind : uint8_t { kValue, kStatus, kWorkspace };
+  enum class Kind : uint8_t {
+    kValue,
+    kStatus,
+    kWorkspace,  // `workspace_bytes` that hold anything before and after the call
+    kFlags,      // `flag_bytes` that are zero before and after each call, shared by all kernels
+    kTable,      // the bytes of `table`, a constant
+  };
   Kind kind = Kind::kValue;
   ValueId value = kNone;
   AccessMode mode = AccessMode::kRead;
@@ -48,6 +55,29 @@ struct KernelArgument {
   /// read before the same element is written and by the same block. Two written values never
   /// share one.
   std::vector<int32_t> may_alias;
+};
+
+/// A tensor as the copy engine of a GPU reads it: dimensions are innermost first. The first is
+/// contiguous, boxes lie in shared memory with the 128-byte swizzle, and elements outside the
+/// tensor are zeros.
+struct TensorMap {
+  int32_t argument = kNone;  // that holds the tensor
+  int64_t offset = 0;        // of its first element, in bytes
+  DType dtype = DType::kBFloat16;
+  std::vector<int64_t> sizes;    // elements; 2 to 5 dimensions
+  std::vector<int64_t> strides;  // bytes, multiples of 16, of all dimensions but the first
+  std::vector<int64_t> box;      // elements
+};
+
+/// How a kernel is launched on a GPU.
+struct GpuLaunch {
+  int64_t threads = 0;       // per block; 0: the kernel is for a CPU
+  int64_t shared_bytes = 0;  // dynamic shared memory per block
+  int64_t cluster = 1;       // blocks of a cluster
+  int64_t registers = 0;     // the most per thread at entry; 0: whatever the assembler takes
+  bool resident = false;     // blocks wait for each other: all have to be resident at once
+  /// The kernel gets a pointer to each, in global memory, behind the number of the micro-batch.
+  std::vector<TensorMap> tensor_maps;
 };
 
 /// What code generation needs to know of one kernel, and what the plan says of it.
@@ -66,6 +96,9 @@ struct KernelSpec {
   std::vector<KernelArgument> arguments;
   int64_t blocks = 1;           // independent units of work
   int64_t workspace_bytes = 0;  // size of the workspace argument
+  int64_t flag_bytes = 0;       // that it uses of the flags
+  LiteralPtr table;             // u8; null without a table argument
+  GpuLaunch launch;             // on a GPU; `blocks` is its grid
   int64_t checked_node = 0;     // 1 + index into the plan's checked nodes; 0: nothing is checked
   int64_t flops = 0;
   int64_t bytes = 0;

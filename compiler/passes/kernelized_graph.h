@@ -5,6 +5,7 @@
 
 #include "ir/graph.h"
 #include "passes/kernel.h"
+#include "passes/kernel_target.h"
 
 namespace sgtc {
 
@@ -12,6 +13,7 @@ namespace sgtc {
 /// The graph must outlive this.
 struct KernelizedGraph {
   const Graph* graph = nullptr;
+  KernelTarget target;
   std::vector<Group> groups;
   std::vector<KernelSpec> kernels;
 };

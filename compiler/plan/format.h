@@ -76,6 +76,26 @@ struct Argument {
   int64_t bytes = 0;
 };
 
+/// A tensor as the copy engine of a GPU reads it; passes/kernel.h explains the fields.
+struct TensorMap {
+  int64_t argument = 0;  // index into the call's arguments
+  int64_t offset = 0;
+  std::string dtype;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> box;
+};
+
+/// How a kernel is launched on a GPU. It is `void symbol(argument 0, …, argument n-1, int64_t
+/// micro_batch, tensor map 0, …)`, all but the micro-batch pointers into device memory.
+struct Launch {
+  int64_t threads = 0;       // per block; 0: the kernel runs on the CPU
+  int64_t shared_bytes = 0;  // dynamic shared memory per block
+  int64_t cluster = 1;       // blocks of a cluster
+  bool resident = false;     // its blocks wait for each other: all must be resident at once
+  std::vector<TensorMap> tensor_maps;
+};
+
 struct Kernel {
   std::string symbol;
   std::string kind;                 // loop | matmul | conv | … : which generator made it
@@ -84,6 +104,7 @@ struct Kernel {
   int64_t flops = 0;                // of one call
   int64_t bytes = 0;                // read and written by one call
   std::vector<std::string> nodes;   // ONNX nodes that it came from
+  Launch launch;                    // GPUs only
 };
 
 struct Call {
@@ -276,8 +297,12 @@ inline void from_json(const nlohmann::json& json, Argument& argument) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Buffer, name, scope, dtype, shape, bytes, offset,
                                                 stride, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TensorMap, argument, offset, dtype, sizes, strides,
+                                                box)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Launch, threads, shared_bytes, cluster, resident,
+                                                tensor_maps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Kernel, symbol, kind, blocks, access, flops, bytes,
-                                                nodes)
+                                                nodes, launch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Call, kernel, arguments, nodes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Task, name, kind, stage, calls, communicator, peer,
                                                 reduce, dtype, inputs, outputs)

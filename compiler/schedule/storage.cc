@@ -261,6 +261,10 @@ class Assigner {
                             kernel.workspace_bytes,
                             false,
                             false});
+      case KernelArgument::Kind::kFlags:
+      case KernelArgument::Kind::kTable:
+        SGTC_CHECK(false, kernel.symbol + " has an argument that is for GPUs");
+        break;
       case KernelArgument::Kind::kValue:
         break;
     }

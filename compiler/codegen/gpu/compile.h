@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/gpu/gpu_target.h"
-#include "codegen/gpu/thread_mapping.h"
+#include "passes/thread_mapping.h"
 #include "passes/kernel.h"
 
 namespace sgtc::gpu {

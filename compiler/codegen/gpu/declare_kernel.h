@@ -3,7 +3,7 @@
 
 #include <llvm/IR/Module.h>
 
-#include "codegen/gpu/thread_mapping.h"
+#include "passes/thread_mapping.h"
 #include "passes/kernel.h"
 
 namespace sgtc::gpu {

@@ -5,7 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include "codegen/control_flow.h"
-#include "codegen/gpu/thread_mapping.h"
+#include "passes/thread_mapping.h"
 
 namespace sgtc::gpu {
 

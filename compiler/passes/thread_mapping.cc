@@ -1,4 +1,4 @@
-#include "codegen/gpu/thread_mapping.h"
+#include "passes/thread_mapping.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // How nests are dealt out to threads.
-#include "codegen/gpu/thread_mapping.h"
+#include "passes/thread_mapping.h"
 
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
