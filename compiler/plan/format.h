@@ -233,6 +233,7 @@ struct Plan {
   std::string target = "cpu";
   std::string cpu;                        // x86-64-v3 …
   std::vector<std::string> cpu_features;  // checked at start
+  int64_t multiprocessors = 0;  // of the GPU that it is made for: bounds grids of resident kernels
   std::vector<Axis> mesh;
   std::map<std::string, int64_t> dims;
   int64_t micro_batches = 1;  // per replica
@@ -321,10 +322,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, name, role, dtype, shape,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Control, name, dtype, offset)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Prediction, step_seconds, bubble, peak_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, format, version, model, target, cpu,
-                                                cpu_features, mesh, dims, micro_batches,
-                                                micro_batch_rows, optimizer, communicators, kernels,
-                                                positions, feeds, results, evaluate_results,
-                                                loss_terms, row_weights, states, control,
-                                                checked_nodes, model_fingerprint, prediction)
+                                                cpu_features, multiprocessors, mesh, dims,
+                                                micro_batches, micro_batch_rows, optimizer,
+                                                communicators, kernels, positions, feeds, results,
+                                                evaluate_results, loss_terms, row_weights, states,
+                                                control, checked_nodes, model_fingerprint,
+                                                prediction)
 
 }  // namespace sgtc::plan
