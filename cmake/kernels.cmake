@@ -3,7 +3,8 @@
 #
 #   sgtc_kernels_blob  the bitcode of all of them, linked into one module and embedded
 #                      ("kernels_blob.h": sgtc_kernels_cpu_begin, sgtc_kernels_cpu_end), and that of
-#                      kernels/math/gpu.cc for all GPUs (sgtc_kernels_gpu_begin, …_end)
+#                      kernels/NAME/gpu*.cc and kernels/NAME/{gpu,sm_80,sm_90a}/*.cc, but for what
+#                      their hosts do (schedule.cc), for GPUs (sgtc_kernels_gpu_begin, …_end)
 #   sgtc_kernels_cpu   the same bitcode as machine code, one object per source, for the tests and
 #                      benchmarks that stand beside the kernels
 
@@ -42,6 +43,28 @@ function(sgtc_compile_to_bitcode source output)
     VERBATIM)
 endfunction()
 
+# Compiles the kernels for GPUs to bitcode files BUILD/NAME.bc, where NAME is the source's path below
+# kernels, and links them into OUTPUT. A compiled model sets the target anew; until then all are for
+# the newest one.
+function(sgtc_link_gpu_kernels build output)
+  file(GLOB sources CONFIGURE_DEPENDS "kernels/*/gpu*.cc" "kernels/*/gpu/*.cc"
+       "kernels/*/sm_80/*.cc" "kernels/*/sm_90a/*.cc")
+  list(FILTER sources EXCLUDE REGEX "/schedule\\.cc$")
+  set(modules)
+  foreach(source IN LISTS sources)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}/kernels"
+               OUTPUT_VARIABLE name)
+    sgtc_compile_to_bitcode("${source}" "${build}/${name}.bc" ${SGTC_KERNEL_SM_90A_FLAGS})
+    list(APPEND modules "${build}/${name}.bc")
+  endforeach()
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND ${SGTC_LLVM_LINK} -o "${output}" ${modules}
+    DEPENDS ${modules}
+    COMMENT "Linking the GPU kernels"
+    VERBATIM)
+endfunction()
+
 # Defines sgtc_kernels_blob and sgtc_kernels_cpu if there is a kernel.
 function(sgtc_add_kernels)
   file(GLOB sources CONFIGURE_DEPENDS "kernels/*/cpu*.cc")
@@ -74,10 +97,9 @@ function(sgtc_add_kernels)
     DEPENDS ${modules}
     COMMENT "Linking the CPU kernels"
     VERBATIM)
-  set(gpu_math "${build}/math/gpu.cc.bc")
-  sgtc_compile_to_bitcode("${CMAKE_SOURCE_DIR}/kernels/math/gpu.cc" "${gpu_math}"
-                          ${SGTC_KERNEL_SM_90A_FLAGS})
-  sgtc_embed(sgtc_kernels_blob sgtc_kernels_cpu "${linked}" sgtc_kernels_gpu "${gpu_math}")
+  sgtc_link_gpu_kernels("${build}" "${build}/kernels_gpu.bc")
+  sgtc_embed(sgtc_kernels_blob
+    sgtc_kernels_cpu "${linked}" sgtc_kernels_gpu "${build}/kernels_gpu.bc")
   add_library(sgtc_kernels_cpu STATIC ${objects})
   set_target_properties(sgtc_kernels_cpu PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(sgtc_kernels_cpu INTERFACE "${CMAKE_SOURCE_DIR}/kernels"

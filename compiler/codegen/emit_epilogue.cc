@@ -3,26 +3,12 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <vector>
+
 #include "codegen/control_flow.h"
-#include "codegen/nest_emitter.h"
 
 namespace sgtc {
 namespace {
-
-llvm::Function* define_function(llvm::Module& module) {
-  llvm::LLVMContext& context = module.getContext();
-  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
-  llvm::Type* values = llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), kLanes);
-  llvm::Type* result = llvm::Type::getVoidTy(context);
-  llvm::Type* pointer = llvm::PointerType::get(context, 0);
-  module.getOrInsertFunction(
-      "sgtc_tile_store",
-      llvm::FunctionType::get(result, {pointer, i64, i64, i64, values, i64}, false));
-  llvm::Function* function = module.getFunction("sgtc_tile_store");
-  function->addFnAttr(llvm::Attribute::AlwaysInline);
-  function->addFnAttr(llvm::Attribute::NoUnwind);
-  return function;
-}
 
 // Takes the number of a batch entry or row apart into the coordinates of atoms [begin, end).
 void set_coordinates(llvm::IRBuilder<>& builder, const LoopNest& nest, int32_t begin, int32_t end,
@@ -38,36 +24,61 @@ void set_coordinates(llvm::IRBuilder<>& builder, const LoopNest& nest, int32_t b
   }
 }
 
-void store_all(NestEmitter& emitter, const LoopNest& nest) {
+}  // namespace
+
+llvm::Function* define_visitor(llvm::Module& module, const char* name,
+                               const std::vector<llvm::Type*>& further) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  std::vector<llvm::Type*> parameters = {llvm::PointerType::get(context, 0), i64, i64, i64};
+  parameters.insert(parameters.end(), further.begin(), further.end());
+  llvm::Type* result = llvm::Type::getVoidTy(context);
+  module.getOrInsertFunction(name, llvm::FunctionType::get(result, parameters, false));
+  llvm::Function* function = module.getFunction(name);
+  function->addFnAttr(llvm::Attribute::AlwaysInline);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::BasicBlock::Create(context, "entry", function);
+  return function;
+}
+
+bool visits_aligned_columns(Op anchor) { return anchor == Op::kMatMul; }
+
+void set_tile_row(llvm::IRBuilder<>& builder, const LoopNest& nest, IrValue* batch, IrValue* row,
+                  LanePosition& position) {
+  position.coordinates.assign(nest.atoms.size(), nullptr);
+  set_coordinates(builder, nest, 0, nest.row_begin, batch, position);
+  set_coordinates(builder, nest, nest.row_begin, nest.vector_begin, row, position);
+}
+
+void store_tile_lanes(NestEmitter& emitter, const LoopNest& nest) {
   for (Level level : {Level::kKernel, Level::kRow, Level::kElement}) emitter.forget(level);
   for (const Store& store : nest.stores) emitter.value(store.value);
   for (const Store& store : nest.stores) emitter.store(store);
 }
 
-}  // namespace
-
 void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
-  llvm::Function* function = define_function(module);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Function* function =
+      define_visitor(module, "sgtc_tile_store",
+                     {llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), kLanes),
+                      llvm::Type::getInt64Ty(context)});
+  llvm::IRBuilder<> builder(&function->getEntryBlock());
   const LoopNest& nest = spec.nest;
   KernelParameters parameters;
   parameters.arguments = load_arguments(builder, function->getArg(0), spec.arguments.size());
   NestEmitter emitter(builder, spec, parameters);
   LanePosition& position = emitter.position;
-  position.coordinates.assign(nest.atoms.size(), nullptr);
-  set_coordinates(builder, nest, 0, nest.row_begin, function->getArg(1), position);
-  set_coordinates(builder, nest, nest.row_begin, nest.vector_begin, function->getArg(2), position);
+  set_tile_row(builder, nest, function->getArg(1), function->getArg(2), position);
   position.vector_base = function->getArg(3);
-  // Tiles of a matmul begin at multiples of 16 columns; those of convolutions anywhere in a row.
-  position.is_aligned = spec.anchor == Op::kMatMul;
+  position.is_aligned = visits_aligned_columns(spec.anchor);
   emitter.given = function->getArg(4);
   IrValue* lanes = function->getArg(5);
   IrValue* whole = builder.CreateICmpEQ(lanes, builder.getInt64(kLanes));
-  emit_if(builder, whole, [&] { store_all(emitter, nest); });
+  emit_if(builder, whole, [&] { store_tile_lanes(emitter, nest); });
   emit_if(builder, builder.CreateNot(whole), [&] {
     Lanes vectors(builder);
     position.mask = builder.CreateICmpSLT(vectors.numbers(), vectors.splat(lanes));
-    store_all(emitter, nest);
+    store_tile_lanes(emitter, nest);
   });
   builder.CreateRetVoid();
 }

@@ -3,6 +3,7 @@
 
 #include <llvm/IR/Module.h>
 
+#include "codegen/nest_emitter.h"
 #include "passes/kernel.h"
 
 namespace sgtc {
@@ -12,5 +13,20 @@ namespace sgtc {
 /// It evaluates the kernel's nest at 16 consecutive columns with the anchor's result given, and
 /// stores the first `lanes` of them. Always inlined.
 void emit_tile_store(llvm::Module& module, const KernelSpec& spec);
+
+/// Declares the function `name` of (ptr args, i64 batch, i64 row, i64 column, `further`…), which is
+/// always inlined, and opens its body.
+llvm::Function* define_visitor(llvm::Module& module, const char* name,
+                               const std::vector<llvm::Type*>& further);
+
+/// Whether the columns that the anchor's kernel visits begin at multiples of the lanes.
+bool visits_aligned_columns(Op anchor);
+
+/// Sets the coordinates of an epilogue's position to a row of the anchor's result.
+void set_tile_row(llvm::IRBuilder<>& builder, const LoopNest& nest, IrValue* batch, IrValue* row,
+                  LanePosition& position);
+
+/// Evaluates and does all stores of an epilogue at the emitter's position.
+void store_tile_lanes(NestEmitter& emitter, const LoopNest& nest);
 
 }  // namespace sgtc

@@ -178,6 +178,10 @@ IrValue* NestEmitter::address(int32_t argument, DType dtype, IrValue* index) {
                             parameters_.arguments[static_cast<size_t>(argument)], index);
 }
 
+IrValue* NestEmitter::address_of(const Expression& load) {
+  return address(load.argument, load.dtype, lane_index(load.index).base);
+}
+
 // Vectors begin at multiples of the lanes; all other terms of the index are looked at.
 llvm::Align NestEmitter::alignment_at(const AffineIndex& index, DType dtype,
                                       int64_t further) const {

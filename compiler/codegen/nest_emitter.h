@@ -50,6 +50,8 @@ class NestEmitter {
   void evaluate(Level level, int32_t depth);
   /// Writes an evaluated value.
   void store(const Store& store);
+  /// The address of the first lane of a load without computed indices.
+  IrValue* address_of(const Expression& load);
 
  private:
   // base + stride * lane + offsets[lane].

@@ -7,6 +7,7 @@
 #include "passes/anchor_geometry.h"
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
+#include "passes/gpu/anchor_launch.h"
 #include "passes/group_nest.h"
 #include "passes/thread_mapping.h"
 #include "support/diagnostics.h"
@@ -113,6 +114,13 @@ void append_launch(std::ostream& out, const KernelSpec& spec) {
         << to_string(map.sizes) << to_string(map.strides) << to_string(map.box) << "\n";
   }
   if (spec.table) out << "table " << sha256_hex(spec.table->bytes()) << "\n";
+  out << spec.entry.name << to_string(spec.entry.shape) << "\n";
+}
+
+void set_anchor_geometry(KernelSpec& spec, const KernelTarget& target) {
+  if (target.is_gpu()) return gpu::set_anchor_launch(spec, target);
+  spec.blocks =
+      anchor_geometry(spec.anchor, spec.attributes, spec.operand_types, spec.result_types).blocks;
 }
 
 // Everything that decides the code and nothing else.
@@ -174,12 +182,10 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
   } else {
     if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, spec);
     set_anchor(graph, group, spec);
-    AnchorGeometry geometry =
-        anchor_geometry(spec.anchor, spec.attributes, spec.operand_types, spec.result_types);
-    spec.blocks = geometry.blocks;
   }
   set_aliases(spec);
   set_status(graph, group, first_checked, spec);
+  if (spec.kind != "loop") set_anchor_geometry(spec, target);
   spec.symbol = "k_" + spec.kind + "_" + sha256_hex(code_text(spec)).substr(0, 16);
   collect_sources(graph, group, spec);
   return spec;

@@ -80,6 +80,22 @@ struct GpuLaunch {
   std::vector<TensorMap> tensor_maps;
 };
 
+/// A pointer that a written kernel gets.
+struct TensorPointer {
+  enum class Kind : uint8_t { kNull, kArgument, kTensorMap };
+  Kind kind = Kind::kNull;
+  int32_t index = kNone;  // of the kernel's argument or tensor map
+};
+
+/// The function of kernels/ that computes an anchor on a GPU, inlined into the kernel:
+///   void name(const int64_t* shape, void* const* arguments, void* const* tensors)
+/// `arguments` are all of the kernel, for the tile visitor.
+struct GpuEntry {
+  std::string name;            // empty: no kernel for this anchor and these types
+  std::vector<int64_t> shape;  // constants in the code
+  std::vector<TensorPointer> tensors;
+};
+
 /// What code generation needs to know of one kernel, and what the plan says of it.
 struct KernelSpec {
   std::string symbol;     // "k_<kind>_<hash of everything below but the values>"
@@ -99,6 +115,7 @@ struct KernelSpec {
   int64_t flag_bytes = 0;       // that it uses of the flags
   LiteralPtr table;             // u8; null without a table argument
   GpuLaunch launch;             // on a GPU; `blocks` is its grid
+  GpuEntry entry;               // of anchors on a GPU
   int64_t checked_node = 0;     // 1 + index into the plan's checked nodes; 0: nothing is checked
   int64_t flops = 0;
   int64_t bytes = 0;

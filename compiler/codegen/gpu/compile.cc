@@ -5,10 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "codegen/gpu/emit_anchors.h"
 #include "codegen/gpu/emit_loops.h"
+#include "codegen/gpu/emit_tile_visitor.h"
 #include "codegen/gpu/ptxas.h"
 #include "codegen/module.h"
 #include "kernels_blob.h"
+#include "passes/anchor_geometry.h"
 #include "support/diagnostics.h"
 #include "support/parallel.h"
 
@@ -30,15 +33,22 @@ llvm::PipelineTuningOptions gpu_tuning() {
   return tuning;
 }
 
+void emit_kernel(llvm::Module& module, const KernelSpec& spec) {
+  if (spec.kind == "loop") return emit_loop_kernel(module, spec);
+  emit_anchor_kernel(module, spec);
+  if (!anchor_visits_tiles(spec.anchor, spec.result_types[0].dtype)) return;
+  emit_tile_store(module, spec);
+  emit_tile_prefetch(module, spec);
+}
+
 GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& options) {
   SGTC_CHECK(has_gpu_code(spec), spec.kind + " has no GPU code");
   GpuKernel kernel;
   kernel.symbol = spec.symbol;
-  kernel.mapping = map_threads(spec.nest);
   llvm::LLVMContext context;
   llvm::Module module(spec.symbol, context);
   const std::unique_ptr<llvm::TargetMachine> machine = make_gpu_machine(options.target);
-  emit_loop_kernel(module, spec, kernel.mapping);
+  emit_kernel(module, spec);
   check_module(module, spec.symbol, "as emitted");
   link_written_kernels(
       module, spec.symbol,
@@ -57,7 +67,9 @@ GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& option
 
 }  // namespace
 
-bool has_gpu_code(const KernelSpec& spec) { return spec.kind == "loop"; }
+bool has_gpu_code(const KernelSpec& spec) {
+  return spec.kind == "loop" || !spec.entry.name.empty();
+}
 
 std::vector<GpuKernel> compile_gpu_kernels(const std::vector<KernelSpec>& specs,
                                            const GpuCompileOptions& options) {

@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "codegen/gpu/gpu_target.h"
-#include "passes/thread_mapping.h"
 #include "passes/kernel.h"
 
 namespace sgtc::gpu {
 
 struct GpuKernel {
   std::string symbol;
-  ThreadMapping mapping;  // threads of a block, and the largest grid of use
   std::string ptx;
   std::string cubin;    // empty without an assembler
   std::string report;   // the assembler's, of registers and spills
@@ -27,7 +25,7 @@ struct GpuCompileOptions {
   bool keep_llvm_ir = false;
 };
 
-/// Whether there is GPU code for the kernel: written kernels (anchors) have none here.
+/// Whether there is GPU code for the kernel: loops have, anchors where kernels/ fits.
 bool has_gpu_code(const KernelSpec& spec);
 
 /// Compiles each symbol once, in the order of their first spec, on up to `jobs` threads; all specs

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "passes/thread_mapping.h"
+#include "support/diagnostics.h"
+
 namespace sgtc::gpu {
 namespace {
-
-constexpr unsigned kGlobalMemory = 1;
 
 // Whether the bytes of the argument may be those of another one.
 bool may_overlap(const KernelSpec& spec, size_t argument) {
@@ -33,12 +34,13 @@ void annotate(llvm::Function* function, const char* what, int64_t value) {
 
 }  // namespace
 
-llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec,
-                               const ThreadMapping& mapping) {
+llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec) {
+  SGTC_CHECK(spec.launch.threads > 0, spec.symbol + " is no kernel for GPUs");
   llvm::LLVMContext& context = module.getContext();
-  std::vector<llvm::Type*> parameters(spec.arguments.size(),
-                                      llvm::PointerType::get(context, kGlobalMemory));
+  llvm::Type* pointer = llvm::PointerType::get(context, kGlobalMemory);
+  std::vector<llvm::Type*> parameters(spec.arguments.size(), pointer);
   parameters.push_back(llvm::Type::getInt64Ty(context));
+  parameters.insert(parameters.end(), spec.launch.tensor_maps.size(), pointer);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
   auto* function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, spec.symbol, module);
@@ -56,7 +58,8 @@ llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec,
     if (is_read) function->addParamAttr(at, llvm::Attribute::ReadOnly);
   }
   annotate(function, "kernel", 1);
-  annotate(function, "maxntidx", mapping.threads);
+  annotate(function, "maxntidx", spec.launch.threads);
+  if (spec.launch.registers > 0) annotate(function, "maxnreg", spec.launch.registers);
   return function;
 }
 

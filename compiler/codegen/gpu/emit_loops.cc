@@ -32,6 +32,7 @@
 #include "codegen/gpu/declare_kernel.h"
 #include "codegen/gpu/join_threads.h"
 #include "codegen/nest_emitter.h"
+#include "passes/thread_mapping.h"
 
 namespace sgtc::gpu {
 namespace {
@@ -367,8 +368,8 @@ IrValue* LoopKernel::remainder(IrValue* number, int64_t by, int64_t count) {
 
 }  // namespace
 
-void emit_loop_kernel(llvm::Module& module, const KernelSpec& spec, const ThreadMapping& mapping) {
-  LoopKernel(declare_kernel(module, spec, mapping), spec, mapping).emit();
+void emit_loop_kernel(llvm::Module& module, const KernelSpec& spec) {
+  LoopKernel(declare_kernel(module, spec), spec, map_threads(spec.nest)).emit();
 }
 
 }  // namespace sgtc::gpu

@@ -15,7 +15,8 @@ struct Assembled {
 };
 
 /// Assembles PTX for `target` (sm_90a). Throws Error with the assembler's words where it fails, or
-/// where a temporary file cannot be written.
+/// where a temporary file cannot be written. That it could not keep the order of asynchronous
+/// products is an internal error.
 Assembled assemble_ptx(const std::string& ptxas, const std::string& ptx, const std::string& target);
 
 }  // namespace sgtc::gpu

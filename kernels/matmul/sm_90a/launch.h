@@ -10,9 +10,9 @@
 // contiguous along its lines (rows of a, columns of b). `args` is passed on to sgtc_tile_store.
 //
 // A launch has kMatmulThreads threads and matmul_shared_bytes(form) of dynamic shared memory per
-// block, at most 168 registers per thread at entry, any number of blocks that are all resident (a
-// multiple of form.cluster), and tensor maps of three dimensions with the 128-byte swizzle and the
-// box of matmul_box_lines().
+// block, at most kMatmulRegisters registers per thread at entry, any number of blocks that are all
+// resident (a multiple of form.cluster), and tensor maps of three dimensions with the 128-byte
+// swizzle and the box of matmul_box_lines().
 #pragma once
 
 #include <stdint.h>
@@ -22,6 +22,7 @@
 namespace sgtc::kernels {
 
 inline constexpr uint32_t kMatmulThreads = 384;
+inline constexpr uint32_t kMatmulRegisters = 168;
 inline constexpr uint32_t kMatmulConsumers = 2;  // warpgroups that multiply
 inline constexpr uint32_t kMatmulDepth = 64;     // of one k-block
 

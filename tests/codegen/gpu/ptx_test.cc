@@ -15,8 +15,8 @@ namespace {
 std::vector<KernelSpec> specs_of(const std::string& text) {
   const Graph graph = parse_graph(text);
   std::vector<KernelSpec> specs;
-  for (const Group& group : fuse(graph)) {
-    if (group.kind != Group::Kind::kView) specs.push_back(form_kernel(graph, group));
+  for (const Group& group : fuse(graph, {}, kHopperTarget)) {
+    if (has_code(group)) specs.push_back(form_kernel(graph, group, 0, kHopperTarget));
   }
   return specs;
 }

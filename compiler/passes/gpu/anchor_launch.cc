@@ -1,0 +1,12 @@
+#include "passes/gpu/anchor_launch.h"
+
+#include "passes/gpu/matmul_launch.h"
+
+namespace sgtc::gpu {
+
+// The best kernel first.
+void set_anchor_launch(KernelSpec& spec, const KernelTarget& target) {
+  if (spec.anchor == Op::kMatMul && target.is_hopper()) set_hopper_matmul(spec, target);
+}
+
+}  // namespace sgtc::gpu
