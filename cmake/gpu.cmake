@@ -8,7 +8,7 @@
 #   gpu_matmul_bench        measure them
 #   gpu_attention_bench
 #   gpu_training_check      trains a program made by hand through the whole runtime
-#   pack_loops              compiles the loop kernels of test graphs, with inputs and expected results
+#   pack_loops              compiles the kernels of test graphs, with inputs and expected results
 #   gpu_loops_check         runs what it has packed, or measures it
 #
 # Programs and cubins can be carried to a machine with a GPU: scripts/gpu.sh.
@@ -110,7 +110,8 @@ function(sgtc_add_gpu_programs)
   target_link_libraries(sgtc_gpu_testing PUBLIC sgtc_kernels_host sgtc_options ${CMAKE_DL_LIBS})
   # Static, because the machine with the GPU may have an older C++ library.
   target_link_options(sgtc_gpu_testing PUBLIC -static-libstdc++ -static-libgcc)
-  add_executable(pack_loops tests/gpu/loop_cases.cc tests/gpu/pack_loops.cc)
+  add_executable(pack_loops tests/gpu/loop_cases.cc tests/gpu/matmul_cases.cc
+    tests/gpu/pack_loops.cc)
   target_include_directories(pack_loops PRIVATE tests)
   target_link_libraries(pack_loops PRIVATE sgtc_codegen sgtc_options)
   add_executable(gpu_loops_check tests/gpu/loops_check.cc)

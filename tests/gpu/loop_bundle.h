@@ -1,4 +1,4 @@
-// Programs of loop kernels with their inputs and expected results, as a file: made where the
+// Programs of generated kernels with their inputs and expected results, as a file: made where the
 // compiler is (pack_loops), run where the GPU is (gpu_loops_check).
 #pragma once
 
@@ -17,11 +17,24 @@ struct LoopBuffer {
   std::string pattern;  // repeated from the start; empty: poison
 };
 
+/// A tensor map, as the compiler's TensorMap.
+struct LoopMap {
+  int64_t buffer = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> box;
+};
+
 struct LoopLaunch {
   std::string symbol;  // the kernel; its cubin is SYMBOL.cubin
   int64_t threads = 0;
   int64_t blocks = 0;
+  int64_t any_grid = 0;  // whether fewer blocks compute the same
+  int64_t shared_bytes = 0;
+  int64_t cluster = 1;
   std::vector<int64_t> buffers;  // of the arguments
+  std::vector<LoopMap> maps;
 };
 
 struct LoopExpectation {
@@ -34,7 +47,8 @@ struct LoopExpectation {
 struct LoopProgram {
   std::string name;
   double tolerance = 0;
-  int64_t moved_bytes = 0;  // each tensor once; programs that are measured only
+  int64_t moved_bytes = 0;  // each tensor once
+  int64_t operations = 0;   // arithmetic
   std::vector<LoopBuffer> buffers;
   std::vector<LoopLaunch> launches;
   std::vector<LoopExpectation> expectations;
@@ -44,10 +58,12 @@ struct LoopProgram {
 /// Visits every field of a program in order, for writing and for reading.
 template <typename Archive, typename Program>
 void visit_fields(Archive& archive, Program& program) {
-  archive(program.name, program.tolerance, program.moved_bytes, program.status);
+  archive(program.name, program.tolerance, program.moved_bytes, program.operations, program.status);
   archive.list(program.buffers, [&](auto& b) { archive(b.bytes, b.pattern); });
-  archive.list(program.launches,
-               [&](auto& l) { archive(l.symbol, l.threads, l.blocks, l.buffers); });
+  archive.list(program.launches, [&](auto& l) {
+    archive(l.symbol, l.threads, l.blocks, l.any_grid, l.shared_bytes, l.cluster, l.buffers);
+    archive.list(l.maps, [&](auto& m) { archive(m.buffer, m.offset, m.sizes, m.strides, m.box); });
+  });
   archive.list(program.expectations,
                [&](auto& e) { archive(e.name, e.buffer, e.dtype, e.values); });
 }

@@ -1,4 +1,4 @@
-// The graphs whose loop kernels are checked and measured on a GPU.
+// The graphs whose generated kernels are checked and measured on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,19 @@ struct LoopCase {
   double tolerance = 2e-6;           // |found - expected| <= tolerance * (1 + |expected|)
   bool in_place = false;             // results take the bytes of the states that they may share
   std::vector<int64_t> status = {};  // of a bad index: checked node, index, extent
+  int64_t multiprocessors = 132;     // that lists of work are made for
 };
 
 /// Small ones, compared with the interpreter.
 std::vector<LoopCase> checked_loops();
 
+/// Matrix products for tensor cores, compared with the interpreter.
+std::vector<LoopCase> checked_matmuls();
+
 /// Large ones, whose bandwidth is measured.
 std::vector<LoopCase> measured_loops();
+
+/// The products of a layer of GPT-2 and their gradients, whose speed is measured.
+std::vector<LoopCase> measured_matmuls();
 
 }  // namespace sgtc::testing

@@ -1,4 +1,4 @@
-// Runs packed loop kernels on a GPU (loop_bundle.h): gpu_loops_check FOLDER [--measure].
+// Runs packed kernels on a GPU (loop_bundle.h): gpu_loops_check FOLDER [--measure].
 //
 // Every program runs three times with poisoned results: with the largest grid of use twice, and
 // with a grid of three blocks. Results have to agree with the expected ones, and bit for bit with
@@ -16,6 +16,7 @@ namespace sgtc::testing {
 namespace {
 
 constexpr uint32_t kPoisonWord = 0xffadffad;
+constexpr int64_t kMapElementBytes = 2;  // of a tensor map
 
 class Program {
  public:
@@ -26,6 +27,7 @@ class Program {
     }
     for (const LoopLaunch& launch : program.launches) {
       kernels_.emplace_back(folder + "/" + launch.symbol + ".cubin", launch.symbol);
+      maps_.push_back(maps_of(launch));
     }
   }
 
@@ -55,6 +57,24 @@ class Program {
   }
 
  private:
+  // The tensor maps of a launch, one after the other.
+  std::unique_ptr<DeviceMemory> maps_of(const LoopLaunch& launch) const {
+    std::vector<hopper::TensorMap> maps;
+    for (const LoopMap& map : launch.maps) {
+      TensorBox tensor{map.sizes,
+                       map.strides,
+                       {static_cast<uint32_t>(map.box[0]), static_cast<uint32_t>(map.box[1])}};
+      for (int64_t& stride : tensor.strides) stride /= kMapElementBytes;
+      const DeviceMemory& memory = *memory_[static_cast<size_t>(map.buffer)];
+      maps.push_back(
+          encode_tensor_map(memory.address() + static_cast<uint64_t>(map.offset), tensor));
+    }
+    const size_t bytes = maps.size() * sizeof(hopper::TensorMap);
+    auto memory = std::make_unique<DeviceMemory>(std::max<size_t>(bytes, 16));
+    if (bytes > 0) memory->write(maps.data(), bytes);
+    return memory;
+  }
+
   void start(size_t i, int64_t most_blocks) {
     const LoopLaunch& launch = program_.launches[i];
     std::vector<uint64_t> values;
@@ -62,17 +82,24 @@ class Program {
       values.push_back(memory_[static_cast<size_t>(buffer)]->address());
     }
     values.push_back(0);  // the micro-batch
+    for (size_t m = 0; m < launch.maps.size(); ++m) {
+      values.push_back(maps_[i]->address() + m * sizeof(hopper::TensorMap));
+    }
     std::vector<void*> parameters;
     for (uint64_t& value : values) parameters.push_back(&value);
     Launch shape;
-    shape.blocks = static_cast<uint32_t>(std::min(launch.blocks, most_blocks));
+    shape.blocks = static_cast<uint32_t>(launch.any_grid != 0 ? std::min(launch.blocks, most_blocks)
+                                                              : launch.blocks);
     shape.threads = static_cast<uint32_t>(launch.threads);
+    shape.shared_bytes = static_cast<uint32_t>(launch.shared_bytes);
+    shape.cluster = static_cast<uint32_t>(launch.cluster);
     if (shape.blocks > 0) kernels_[i].start_with_all(shape, parameters.data());
   }
 
   const LoopProgram& program_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
   std::vector<Kernel> kernels_;
+  std::vector<std::unique_ptr<DeviceMemory>> maps_;  // of each launch
 };
 
 template <typename T>
@@ -160,8 +187,9 @@ void measure_program(const LoopProgram& program, const std::string& folder) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  std::printf("%-42s %8.1f us %6.0f GB/s\n", program.name.c_str(), 1e6 * median,
-              1e-9 * static_cast<double>(program.moved_bytes) / median);
+  std::printf("%-42s %8.1f us %6.0f GB/s %6.1f TFLOP/s\n", program.name.c_str(), 1e6 * median,
+              1e-9 * static_cast<double>(program.moved_bytes) / median,
+              1e-12 * static_cast<double>(program.operations) / median);
 }
 
 }  // namespace

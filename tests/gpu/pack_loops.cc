@@ -1,4 +1,4 @@
-// Compiles the loop kernels of the test graphs and writes them with inputs and expected results:
+// Compiles the kernels of the test graphs and writes them with inputs and expected results:
 // pack_loops FOLDER writes FOLDER/loops.bundle and FOLDER/SYMBOL.cubin.
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +9,7 @@
 
 #include "codegen/gpu/compile.h"
 #include "codegen/gpu/ptxas.h"
+#include "cost/cost.h"
 #include "gpu/loop_bundle.h"
 #include "gpu/loop_cases.h"
 #include "ir/interpret.h"
@@ -52,13 +53,17 @@ class Packer {
 
   LoopProgram pack() {
     fill_leaves();
-    for (const Group& group : fuse(graph_)) {
+    const KernelTarget target = {kHopperTarget.name, source_.multiprocessors};
+    for (const Group& group : fuse(graph_, {}, target)) {
       if (group.kind == Group::Kind::kView) {
         for (NodeId node : group.nodes) {
           buffer_of_[graph_.node(node).results[0]] = buffer_of_.at(graph_.node(node).operands[0]);
         }
       } else {
-        add_kernel(form_kernel(graph_, group));
+        add_kernel(form_kernel(graph_, group, 0, target));
+        for (NodeId node : group.nodes) {
+          program_.operations += flops_of(graph_, graph_.node(node));
+        }
       }
     }
     if (!is_measured_ && source_.status.empty()) expect_results();
@@ -86,8 +91,7 @@ class Packer {
 
   void add_buffer(ValueId id, std::string pattern) {
     const int64_t bytes = element_count(graph_.shape(id)) * size_of(graph_.dtype(id));
-    buffer_of_[id] = static_cast<int64_t>(program_.buffers.size());
-    program_.buffers.push_back({bytes, std::move(pattern)});
+    buffer_of_[id] = add_buffer(bytes, std::move(pattern));
   }
 
   void place_result(const KernelSpec& spec, const KernelArgument& argument) {
@@ -108,18 +112,53 @@ class Packer {
     add_buffer(argument.value, "");
   }
 
+  int64_t add_buffer(int64_t bytes, std::string pattern) {
+    program_.buffers.push_back({bytes, std::move(pattern)});
+    return static_cast<int64_t>(program_.buffers.size()) - 1;
+  }
+
+  int64_t buffer_of(const KernelSpec& spec, const KernelArgument& argument) {
+    switch (argument.kind) {
+      case KernelArgument::Kind::kStatus:
+        return 0;
+      case KernelArgument::Kind::kWorkspace:
+        return add_buffer(spec.workspace_bytes, "");
+      case KernelArgument::Kind::kFlags:
+        return add_flags(spec.flag_bytes);
+      case KernelArgument::Kind::kTable:
+        return add_buffer(spec.table->element_count(), bytes_of(*spec.table));
+      case KernelArgument::Kind::kValue:
+        break;
+    }
+    if (buffer_of_.count(argument.value) == 0) place_result(spec, argument);
+    const int64_t buffer = buffer_of_.at(argument.value);
+    program_.moved_bytes += program_.buffers[static_cast<size_t>(buffer)].bytes;
+    return buffer;
+  }
+
+  // Zeros before and after.
+  int64_t add_flags(int64_t bytes) {
+    const int64_t buffer = add_buffer(bytes, std::string(1, '\0'));
+    program_.expectations.push_back(
+        {"flags", buffer, "u8", std::vector<double>(static_cast<size_t>(bytes), 0)});
+    return buffer;
+  }
+
   void add_kernel(const KernelSpec& spec) {
-    const gpu::ThreadMapping mapping = gpu::map_threads(spec.nest);
-    LoopLaunch launch{spec.symbol, mapping.threads, mapping.blocks(), {}};
+    LoopLaunch launch{spec.symbol,
+                      spec.launch.threads,
+                      spec.blocks,
+                      spec.kind == "loop",
+                      spec.launch.shared_bytes,
+                      spec.launch.cluster,
+                      {},
+                      {}};
     for (const KernelArgument& argument : spec.arguments) {
-      if (argument.kind == KernelArgument::Kind::kStatus) {
-        launch.buffers.push_back(0);
-        continue;
-      }
-      if (buffer_of_.count(argument.value) == 0) place_result(spec, argument);
-      const int64_t buffer = buffer_of_.at(argument.value);
-      launch.buffers.push_back(buffer);
-      program_.moved_bytes += program_.buffers[static_cast<size_t>(buffer)].bytes;
+      launch.buffers.push_back(buffer_of(spec, argument));
+    }
+    for (const TensorMap& map : spec.launch.tensor_maps) {
+      launch.maps.push_back({launch.buffers[static_cast<size_t>(map.argument)], map.offset,
+                             map.sizes, map.strides, map.box});
     }
     program_.launches.push_back(launch);
     specs.push_back(spec);
@@ -169,8 +208,12 @@ void pack_all(const std::filesystem::path& folder) {
     }
     return to_bundle(programs);
   };
-  const std::string checked = pack(checked_loops(), false);
-  const std::string measured = pack(measured_loops(), true);
+  const auto with = [](std::vector<LoopCase> cases, const std::vector<LoopCase>& further) {
+    cases.insert(cases.end(), further.begin(), further.end());
+    return cases;
+  };
+  const std::string checked = pack(with(checked_loops(), checked_matmuls()), false);
+  const std::string measured = pack(with(measured_loops(), measured_matmuls()), true);
   gpu::GpuCompileOptions options{"sm_90a", gpu::find_ptxas(), 2, false};
   if (options.ptxas.empty()) throw Error("ptxas not found; set CUDA_HOME");
   std::filesystem::create_directories(folder);
