@@ -30,6 +30,7 @@
 #include "passes/fold_constants.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
+#include "passes/gpu/align_products.h"
 #include "passes/recognize_attention.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
@@ -78,7 +79,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
 }
 
 /// The passes that both programs share, from gradients to fusion.
-Graph optimize(Graph graph, const ReductionSplit& split, PassRunner& passes) {
+Graph optimize(Graph graph, const KernelTarget& target, PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
   graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
@@ -88,6 +89,10 @@ Graph optimize(Graph graph, const ReductionSplit& split, PassRunner& passes) {
   graph = passes.run("expand-compositions", [&] { return expand_compositions(graph); });
   // Expansion leaves constants and reshapes that cancel.
   graph = passes.run("simplify-expanded", [&] { return simplify(fold_constants(graph)); });
+  // Needs the final products, and before equal values meet: products share padded operands.
+  if (target.is_hopper()) {
+    graph = passes.run("align-products", [&] { return gpu::align_products(graph); });
+  }
   // Before fusion, which would compute equal values in several kernels.
   graph = passes.run("eliminate-common-subexpressions",
                      [&] { return eliminate_common_subexpressions(graph); });
@@ -95,6 +100,7 @@ Graph optimize(Graph graph, const ReductionSplit& split, PassRunner& passes) {
   graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
   // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits
   // do not depend on what is fused.
+  const ReductionSplit& split = target.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
   return passes.run("split-reductions", [&] { return split_reductions(graph, split); });
 }
 
@@ -146,9 +152,6 @@ class Compilation {
   void emit_ptx() const;
   void link(const std::vector<CompiledKernel>& kernels) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
-  const ReductionSplit& reduction_split() const {
-    return kernel_target_.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
-  }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   bool emits(const std::string& what) const;
   std::string executable_path() const;
@@ -199,7 +202,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
                       });
   });
   if (stops_after("autodiff")) return graph;
-  return optimize(std::move(graph), reduction_split(), passes);
+  return optimize(std::move(graph), kernel_target_, passes);
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.
@@ -250,7 +253,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   // As for training.
   evaluation.graph =
       passes.run("recognize-attention", [&] { return recognize_attention(evaluation.graph); });
-  evaluation.graph = optimize(std::move(evaluation.graph), reduction_split(), passes);
+  evaluation.graph = optimize(std::move(evaluation.graph), kernel_target_, passes);
   return evaluation;
 }
 
