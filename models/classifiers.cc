@@ -1,55 +1,19 @@
-#include <cmath>
-
 #include "models/checks.h"
+#include "models/classifier_layers.h"
 #include "models/models.h"
 #include "support/diagnostics.h"
 
 namespace sgtc::models {
 namespace {
 
-// Keeps the variance of activations through a Relu (He et al. 2015), or without one.
-Initial fan_in(int64_t inputs, bool before_relu) {
-  return Initial::normal(std::sqrt((before_relu ? 2.0f : 1.0f) / static_cast<float>(inputs)));
-}
-
-// A Gemm with a weight [outputs, inputs] and a bias.
-std::string linear(ModelBuilder& model, const std::string& name, const std::string& x,
-                   int64_t inputs, int64_t outputs, bool before_relu) {
-  const std::string weight =
-      model.weight(name + ".weight", {outputs, inputs}, fan_in(inputs, before_relu));
-  const std::string bias = model.weight(name + ".bias", {outputs}, Initial::constant(0));
-  return model.add("Gemm", name, {x, weight, bias}, {{"transB", int64_t{1}}});
-}
-
-// The last layer, the loss and the outputs.
-void classify(ModelBuilder& model, const std::string& x, int64_t inputs, const Dim& batch,
-              int64_t classes) {
-  const std::string logits = linear(model, "logits", x, inputs, classes, false);
-  const std::string labels = model.input("labels", onnx::TensorProto::INT64, {batch});
-  model.add("SoftmaxCrossEntropyLoss", "loss", {logits, labels});
-  model.output("loss", {});
-  model.output("logits", {batch, classes});
-}
-
-// Conv, BatchNormalization, Relu and MaxPool: half the size afterwards.
+// Convolution, BatchNormalization, Relu and MaxPool: half the size afterwards.
 std::string convolution_block(ModelBuilder& model, const std::string& prefix, std::string x,
                               int64_t inputs, int64_t outputs) {
-  const std::string weight =
-      model.weight(prefix + ".conv.weight", {outputs, inputs, 3, 3}, fan_in(inputs * 9, true));
-  x = model.add(
-      "Conv", prefix + ".conv", {x, weight},
-      {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
-  const std::string norm = prefix + ".bn";
-  const std::string scale = model.weight(norm + ".weight", {outputs}, Initial::constant(1));
-  const std::string bias = model.weight(norm + ".bias", {outputs}, Initial::constant(0));
-  const std::string mean = model.weight(norm + ".running_mean", {outputs}, Initial::constant(0));
-  const std::string variance = model.weight(norm + ".running_var", {outputs}, Initial::constant(1));
-  x = model.add("BatchNormalization", norm, {x, scale, bias, mean, variance},
-                {{"epsilon", 1e-5f}, {"momentum", 0.9f}, {"training_mode", int64_t{1}}}, 3);
+  x = convolution(model, prefix + ".conv", x, inputs, outputs, {3, 1, 1},
+                  variance_of(inputs * 9, true));
+  x = batch_norm(model, prefix + ".bn", x, outputs);
   x = model.add("Relu", prefix + ".relu", {x});
-  return model.add(
-      "MaxPool", prefix + ".pool", {x},
-      {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
+  return max_pool(model, prefix + ".pool", x, {2, 2, 0});
 }
 
 }  // namespace
@@ -64,11 +28,11 @@ onnx::ModelProto mlp(const MlpConfig& config) {
   for (size_t i = 0; i < config.hidden.size(); ++i) {
     check_positive("--hidden", config.hidden[i]);
     const std::string name = "fc." + std::to_string(i);
-    x = linear(model, name, x, inputs, config.hidden[i], true);
+    x = gemm(model, name, x, inputs, config.hidden[i], variance_of(inputs, true));
     x = model.add("Relu", name + ".relu", {x});
     inputs = config.hidden[i];
   }
-  classify(model, x, inputs, config.batch, config.classes);
+  classify(model, "logits", x, inputs, config.batch, config.classes, variance_of(inputs, false));
   return model.model();
 }
 
@@ -93,7 +57,8 @@ onnx::ModelProto cnn(const CnnConfig& config) {
     size /= 2;
   }
   x = model.add("Flatten", "flatten", {x});
-  classify(model, x, inputs * size * size, config.batch, config.classes);
+  inputs *= size * size;
+  classify(model, "logits", x, inputs, config.batch, config.classes, variance_of(inputs, false));
   return model.model();
 }
 

@@ -44,6 +44,9 @@ void set_attribute(onnx::AttributeProto* proto, const Attribute& attribute) {
   } else if (const auto* real = std::get_if<float>(&attribute.value)) {
     proto->set_type(onnx::AttributeProto::FLOAT);
     proto->set_f(*real);
+  } else if (const auto* text = std::get_if<std::string>(&attribute.value)) {
+    proto->set_type(onnx::AttributeProto::STRING);
+    proto->set_s(*text);
   } else {
     proto->set_type(onnx::AttributeProto::INTS);
     for (const int64_t i : std::get<std::vector<int64_t>>(attribute.value)) proto->add_ints(i);
@@ -57,15 +60,22 @@ void set_tensor_attribute(onnx::NodeProto* node, const onnx::TensorProto& tensor
   *attribute->mutable_t() = tensor;
 }
 
+// The version of the file format that came with an opset, by ONNX's table of versions.
+int64_t ir_version(int64_t opset) {
+  if (opset >= 23) return 11;
+  if (opset >= 21) return 10;
+  return opset >= 19 ? 9 : 8;
+}
+
 }  // namespace
 
-ModelBuilder::ModelBuilder(std::string_view graph_name) {
-  model_.set_ir_version(kIrVersion);
+ModelBuilder::ModelBuilder(std::string_view graph_name, int64_t opset) : opset_(opset) {
+  model_.set_ir_version(ir_version(opset));
   model_.set_producer_name("sgtc-model");
   model_.set_producer_version(kVersion);
-  auto* opset = model_.add_opset_import();
-  opset->set_domain("");
-  opset->set_version(kOpset);
+  auto* import = model_.add_opset_import();
+  import->set_domain("");
+  import->set_version(opset);
   model_.mutable_graph()->set_name(std::string(graph_name));
   model_.add_training_info()->mutable_initialization()->set_name("initialization");
 }
@@ -129,6 +139,7 @@ std::string ModelBuilder::initialization_shape(const std::vector<int64_t>& dims)
 }
 
 std::string ModelBuilder::constant(const std::string& name, const onnx::TensorProto& tensor) {
+  if (!constants_.insert(name).second) return name;
   add("Constant", name, {});
   auto* graph = model_.mutable_graph();
   set_tensor_attribute(graph->mutable_node(graph->node_size() - 1), tensor);
@@ -150,6 +161,14 @@ std::string ModelBuilder::integers(const std::string& name, const std::vector<in
   return constant(name, integer_tensor(values));
 }
 
+std::string ModelBuilder::reals(const std::string& name, const std::vector<float>& values) {
+  onnx::TensorProto tensor;
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.add_dims(static_cast<int64_t>(values.size()));
+  for (const float value : values) tensor.add_float_data(value);
+  return constant(name, tensor);
+}
+
 std::string ModelBuilder::add(const std::string& op, const std::string& name,
                               const std::vector<std::string>& inputs,
                               const std::vector<Attribute>& attributes, int results) {
@@ -161,6 +180,12 @@ std::string ModelBuilder::add(const std::string& op, const std::string& name,
   for (int i = 1; i < results; ++i) node->add_output(name + "." + std::to_string(i));
   for (const Attribute& attribute : attributes) set_attribute(node->add_attribute(), attribute);
   return name;
+}
+
+std::string ModelBuilder::split(const std::string& name, const std::string& x, int parts) {
+  std::vector<Attribute> attributes = {{"axis", int64_t{-1}}};
+  if (opset_ >= 18) attributes.push_back({"num_outputs", int64_t{parts}});
+  return add("Split", name, {x}, attributes, parts);
 }
 
 void ModelBuilder::output(const std::string& value, const std::vector<Dim>& dims) {

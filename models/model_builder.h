@@ -16,8 +16,8 @@
 
 namespace sgtc::models {
 
-inline constexpr int kOpset = 17;
-inline constexpr int kIrVersion = 8;
+inline constexpr int64_t kOldestOpset = 17;  // the first with LayerNormalization
+inline constexpr int64_t kNewestOpset = 23;
 
 /// A dimension: a size, or a name that the compiler binds by `--dim NAME=SIZE`.
 struct Dim {
@@ -39,12 +39,15 @@ struct Initial {
 
 struct Attribute {
   std::string name;
-  std::variant<int64_t, float, std::vector<int64_t>> value;
+  std::variant<int64_t, float, std::vector<int64_t>, std::string> value;
 };
 
 class ModelBuilder {
  public:
-  explicit ModelBuilder(std::string_view graph_name);
+  /// `opset` is that of ONNX's own operators, kOldestOpset to kNewestOpset.
+  explicit ModelBuilder(std::string_view graph_name, int64_t opset = kOldestOpset);
+
+  int64_t opset() const { return opset_; }
 
   /// Declares a graph input.
   std::string input(const std::string& name, onnx::TensorProto::DataType type,
@@ -53,16 +56,21 @@ class ModelBuilder {
   /// Declares a float weight.
   std::string weight(const std::string& name, const std::vector<int64_t>& dims, Initial initial);
 
-  /// A Constant node with a float scalar, a truth value, or a vector of integers.
+  /// A Constant node with a float scalar, a truth value, or a vector; one whose name is there
+  /// already serves again.
   std::string scalar(const std::string& name, float value);
   std::string boolean(const std::string& name, bool value);
   std::string integers(const std::string& name, const std::vector<int64_t>& values);
+  std::string reals(const std::string& name, const std::vector<float>& values);
 
   /// Adds a node named `name` with `results` results: the first is named like the node, the
   /// others get `.1`, `.2`. Returns the first.
   std::string add(const std::string& op, const std::string& name,
                   const std::vector<std::string>& inputs,
                   const std::vector<Attribute>& attributes = {}, int results = 1);
+
+  /// Cuts the last dimension into equal parts, named as by `add`.
+  std::string split(const std::string& name, const std::string& x, int parts);
 
   /// Makes a float value a graph output.
   void output(const std::string& value, const std::vector<Dim>& dims);
@@ -74,8 +82,10 @@ class ModelBuilder {
   void initialize(const std::string& name, const std::vector<int64_t>& dims, Initial initial);
   std::string initialization_shape(const std::vector<int64_t>& dims);
 
+  int64_t opset_;
   onnx::ModelProto model_;
-  std::set<std::string> shapes_;  // initializers of the initialization graph
+  std::set<std::string> constants_;  // names of Constant nodes
+  std::set<std::string> shapes_;     // initializers of the initialization graph
 };
 
 }  // namespace sgtc::models

@@ -1,75 +1,13 @@
 #include "models/models.h"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "models/inspect.h"
 #include "onnx/checker.h"
 #include "support/catch.h"
-#include "support/diagnostics.h"
 
 namespace sgtc::models {
 namespace {
-
-std::map<std::string, std::vector<int64_t>> weights_of(const onnx::ModelProto& model) {
-  std::map<std::string, std::vector<int64_t>> weights;
-  for (const auto& sparse : model.graph().sparse_initializer()) {
-    weights[sparse.values().name()] = {sparse.dims().begin(), sparse.dims().end()};
-  }
-  return weights;
-}
-
-int64_t element_count(const onnx::ModelProto& model) {
-  int64_t total = 0;
-  for (const auto& [name, dims] : weights_of(model)) {
-    int64_t count = 1;
-    for (const int64_t dim : dims) count *= dim;
-    total += count;
-  }
-  return total;
-}
-
-const onnx::NodeProto& node_named(const onnx::ModelProto& model, const std::string& name) {
-  for (const auto& node : model.graph().node()) {
-    if (node.name() == name) return node;
-  }
-  throw Error("no node is named " + name);
-}
-
-int count_ops(const onnx::ModelProto& model, const std::string& op) {
-  const auto& nodes = model.graph().node();
-  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(),
-                                        [&op](const auto& node) { return node.op_type() == op; }));
-}
-
-/// The node of the initialization graph that fills a weight.
-const onnx::NodeProto& initializer_of(const onnx::ModelProto& model, const std::string& weight) {
-  const auto& info = model.training_info(0);
-  for (const auto& binding : info.initialization_binding()) {
-    if (binding.key() != weight) continue;
-    for (const auto& node : info.initialization().node()) {
-      if (node.output(0) == binding.value()) return node;
-    }
-  }
-  throw Error("nothing initializes " + weight);
-}
-
-float real_attribute(const onnx::NodeProto& node, const std::string& name) {
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == name) return attribute.f();
-  }
-  throw Error("no attribute " + name);
-}
-
-template <typename Config>
-std::string error_of(onnx::ModelProto (*build)(const Config&), const Config& config) {
-  try {
-    build(config);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 Gpt2Config tiny() {
   Gpt2Config config;
@@ -86,10 +24,18 @@ TEST_CASE("each model passes ONNX's checker") {
   CHECK_NOTHROW(onnx::checker::check_model(mlp({})));
   CHECK_NOTHROW(onnx::checker::check_model(cnn({})));
   CHECK_NOTHROW(onnx::checker::check_model(gpt2(tiny())));
+  CHECK_NOTHROW(onnx::checker::check_model(resnet({})));
+  for (const int64_t opset : {17, 18, 20, 23}) {
+    CHECK_NOTHROW(onnx::checker::check_model(llama({.layers = 1, .opset = opset})));
+    CHECK_NOTHROW(onnx::checker::check_model(bert({.layers = 1, .opset = opset})));
+    CHECK_NOTHROW(onnx::checker::check_model(bert({.layers = 1, .classes = 2, .opset = opset})));
+    CHECK_NOTHROW(onnx::checker::check_model(vit({.layers = 1, .opset = opset})));
+  }
 }
 
 TEST_CASE("the loss is the only scalar output") {
-  for (const auto& model : {mlp({}), cnn({}), gpt2(tiny())}) {
+  for (const auto& model : {mlp({}), cnn({}), gpt2(tiny()), resnet({}), llama({}), bert({}),
+                            bert({.classes = 2}), vit({})}) {
     REQUIRE(model.graph().output_size() >= 1);
     CHECK(model.graph().output(0).name() == "loss");
     CHECK(model.graph().output(0).type().tensor_type().shape().dim_size() == 0);
@@ -108,6 +54,13 @@ TEST_CASE("inputs have their contracted names") {
   CHECK(names(mlp({})) == std::vector<std::string>{"x", "labels"});
   CHECK(names(cnn({})) == std::vector<std::string>{"x", "labels"});
   CHECK(names(gpt2(tiny())) == std::vector<std::string>{"input_ids", "labels"});
+  CHECK(names(resnet({})) == std::vector<std::string>{"x", "labels"});
+  CHECK(names(vit({})) == std::vector<std::string>{"x", "labels"});
+  CHECK(names(llama({})) == std::vector<std::string>{"input_ids", "labels"});
+  const std::vector<std::string> bert_inputs = {"input_ids", "attention_mask", "token_type_ids",
+                                                "labels"};
+  CHECK(names(bert({})) == bert_inputs);
+  CHECK(names(bert({.classes = 2})) == bert_inputs);
 }
 
 TEST_CASE("a named batch is symbolic") {
@@ -150,21 +103,11 @@ TEST_CASE("zeros need no initialization") {
 }
 
 TEST_CASE("GPT-2 has the published number of parameters") {
-  const auto parameters = [](const std::string& name) {
-    for (const Gpt2Preset& preset : gpt2_presets()) {
-      if (preset.name != name) continue;
-      Gpt2Config config;
-      config.layers = preset.layers;
-      config.width = preset.width;
-      config.heads = preset.heads;
-      return element_count(gpt2(config));
-    }
-    throw Error("no preset " + name);
-  };
-  CHECK(parameters("gpt2-124m") == 124439808);
-  CHECK(parameters("gpt2-medium") == 354823168);
-  CHECK(parameters("gpt2-large") == 774030080);
-  CHECK(parameters("gpt2-xl") == 1557611200);
+  CHECK(parameter_counts(gpt2_presets(), gpt2) ==
+        std::map<std::string, int64_t>{{"gpt2-124m", 124439808},
+                                       {"gpt2-medium", 354823168},
+                                       {"gpt2-large", 774030080},
+                                       {"gpt2-xl", 1557611200}});
 }
 
 TEST_CASE("GPT-2's file holds no weights") { CHECK(gpt2({}).ByteSizeLong() < 200000); }

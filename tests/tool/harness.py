@@ -16,9 +16,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, parser
 
+from safetensors_file import read_safetensors
+
 SGTC = os.environ.get("SGTC", "sgtc")
 SGTC_MODEL = os.environ.get("SGTC_MODEL", "sgtc-model")
-NUMPY_TYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I64": "<i8", "I32": "<i4", "BOOL": "|b1"}
 
 
 def floats(values):
@@ -63,19 +64,6 @@ def observe_values(graph, observe):
 
 def initial_values(model):
     return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-
-
-def read_safetensors(path):
-    data = pathlib.Path(path).read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        first, end = entry["data_offsets"]
-        values = np.frombuffer(data[begin + first:begin + end], NUMPY_TYPES[entry["dtype"]])
-        tensors[name] = values.reshape(entry["shape"])
-    return tensors
 
 
 def expect_near(found, expected, tolerance=1e-5):

@@ -22,18 +22,12 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from safetensors_file import read_safetensors  # noqa: E402
+
 EARLY_STEPS, EARLY_TOLERANCE = 2, 1e-5
 LOSS_TOLERANCE = 1e-2
 WEIGHT_TOLERANCE = {"sgd": 5e-2, "adamw": 1.0}
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    header.pop("__metadata__", None)
-    return {name: np.frombuffer(data[begin + e["data_offsets"][0]:begin + e["data_offsets"][1]],
-                                "<f4").reshape(e["shape"]) for name, e in header.items()}
 
 
 def train(sgtc, path, name, settings, inputs, folder):

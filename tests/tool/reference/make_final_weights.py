@@ -14,11 +14,15 @@ trains the padding row that the module's embedding keeps. Needs torch.
 import argparse
 import json
 import pathlib
+import sys
 
 import numpy as np
 import torch
 
 from onnx_in_torch import TorchGraph
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from safetensors_file import write_safetensors  # noqa: E402
 
 
 def optimizer_of(name, parameters, settings):
@@ -41,19 +45,6 @@ def train(path, feeds, name, settings):
     return graph, losses
 
 
-def write_safetensors(path, tensors):
-    header, parts, offset = {}, [], 0
-    for name, tensor in tensors.items():
-        data = tensor.detach().numpy().astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape),
-                        "data_offsets": [offset, offset + len(data)]}
-        parts.append(data)
-        offset += len(data)
-    text = json.dumps(header).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
-
-
 def make(path, output):
     expected = json.loads((path.parent / "expected.json").read_text())
     feeds = {name: torch.from_numpy(np.load(path.parent / f"{name}.npy"))
@@ -63,7 +54,7 @@ def make(path, output):
         graph, losses = train(path, feeds, name, expected[name])
         worst = max(abs(a - b) / abs(b) for a, b in zip(losses, expected[name]["losses"]))
         target = output / path.parent.name / f"{path.stem}.{name}.safetensors"
-        write_safetensors(target, graph.weights)
+        write_safetensors(target, {n: w.detach().numpy() for n, w in graph.weights.items()})
         found[name] = losses
         print(f"{path.parent.name}/{path.name} {name}: {len(graph.trained)} trained tensors, "
               f"losses differ by at most {worst:.1e}")

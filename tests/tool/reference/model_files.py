@@ -108,7 +108,7 @@ def compare_gpt2(path):
     weights = random_weights(model, random)
     seq = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
     heads = next(list(numpy_helper.to_array(node.attribute[0].t))[2]
-                 for node in model.graph.node if node.name == "attn.heads")
+                 for node in model.graph.node if node.name.startswith("attn.heads."))
     tokens = random.integers(0, weights["wte.weight"].shape[0], (4, seq + 1))
     feeds = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
     found = ReferenceEvaluator(model).run(["loss"], feeds)[0]
