@@ -28,7 +28,7 @@ std::string kernel_of(const AttentionProblem& problem, const char* which) {
 
 Launch launch_of(const AttentionGradientForm& form, uint32_t own, int64_t blocks) {
   return {static_cast<uint32_t>(blocks), attention_threads(kernels::kAttention64),
-          attention_gradient_shared_bytes(form, own), 1};
+          attention_gradient_shared_bytes(form, own, false), 1};
 }
 
 std::vector<double> read(const DeviceMemory& memory) {
@@ -119,9 +119,9 @@ AttentionGradientRun::AttentionGradientRun(const std::string& folder, AttentionP
           sizeof(kernels::AttentionItem)),
       key_items_(kernels::schedule_keys(kConsumers, work_of(problem.sizes(), blocks)).items.size() *
                  sizeof(kernels::AttentionItem)),
-      statistics_(static_cast<size_t>(problem.sizes().batch * problem.sizes().heads *
-                                      ((problem.sizes().queries + 63) / 64)) *
-                  kernels::kStatisticsBytes),
+      terms_(static_cast<size_t>(problem.sizes().batch * problem.sizes().heads *
+                                 ((problem.sizes().queries + 63) / 64)) *
+             kernels::attention_term_bytes(false)),
       q_(bytes_of(problem.sizes(), problem.sizes().heads, problem.sizes().queries)),
       k_(bytes_of(problem.sizes(), problem.sizes().key_heads, problem.sizes().keys)),
       v_(k_.bytes()) {
@@ -139,21 +139,18 @@ AttentionGradientRun::AttentionGradientRun(const std::string& folder, AttentionP
   const auto map_at = [&](uint64_t i) {
     return reinterpret_cast<const void*>(maps_.address() + i * sizeof(hopper::TensorMap));
   };
-  query_.shape = {s.heads,
-                  s.key_heads,
-                  s.queries,
-                  s.keys,
-                  s.causal,
-                  queries.rounds,
-                  1 / std::sqrt(static_cast<double>(s.size))};
+  query_.shape = problem.shape();
+  query_.shape.rounds = queries.rounds;
   query_.tensors = {map_at(0),
                     map_at(1),
                     map_at(2),
                     map_at(3),
                     map_at(4),
                     reinterpret_cast<const kernels::AttentionItem*>(query_items_.address()),
-                    reinterpret_cast<const float*>(problem.log_sum_exp().address()),
-                    reinterpret_cast<float*>(statistics_.address())};
+                    reinterpret_cast<const float*>(problem.maximum().address()),
+                    reinterpret_cast<const float*>(problem.sum().address()),
+                    reinterpret_cast<float*>(terms_.address()),
+                    nullptr};
   query_.result = reinterpret_cast<void*>(q_.address());
   query_.stride = s.size;
   query_.batch_rows = s.queries;
@@ -170,7 +167,7 @@ AttentionGradientRun::AttentionGradientRun(const std::string& folder, AttentionP
 }
 
 void AttentionGradientRun::poison() {
-  for (DeviceMemory* memory : {&q_, &k_, &v_, &statistics_}) memory->set(kPoisonWord);
+  for (DeviceMemory* memory : {&q_, &k_, &v_, &terms_}) memory->set(kPoisonWord);
 }
 
 AttentionGradients AttentionGradientRun::gradients() const {

@@ -31,7 +31,7 @@ class AttentionGradientRun {
   Kernel query_kernel_, key_kernel_;
   Launch query_launch_, key_launch_;
   kernels::AttentionGradientTestLaunch query_ = {}, key_ = {};
-  DeviceMemory maps_, query_items_, key_items_, statistics_, q_, k_, v_;
+  DeviceMemory maps_, query_items_, key_items_, terms_, q_, k_, v_;
 };
 
 }  // namespace sgtc::testing

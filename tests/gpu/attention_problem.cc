@@ -86,7 +86,8 @@ AttentionProblem::AttentionProblem(const std::string& folder, const AttentionSiz
       v_memory_(s.packed ? 4 : bytes_of(s, v_)),
       gradient_memory_(bytes_of(s, gradient_)),
       output_(static_cast<size_t>(s.batch * s.heads * s.queries * s.size) * 2),
-      log_sum_exp_(static_cast<size_t>(s.batch * s.heads * s.queries) * 4) {
+      maximum_(static_cast<size_t>(s.batch * s.heads * s.queries) * 4),
+      sum_(maximum_.bytes()) {
   fill(folder, q_memory_, kSeedQ);
   fill(folder, k_memory_, kSeedK);
   fill(folder, v_memory_, kSeedV);
@@ -118,34 +119,47 @@ hopper::TensorMap AttentionProblem::map_of_output() const {
 
 void AttentionProblem::poison() {
   output_.set(kPoisonWord);
-  log_sum_exp_.set(kPoisonWord);
+  maximum_.set(kPoisonWord);
+  sum_.set(kPoisonWord);
 }
 
-double AttentionProblem::reference(int64_t batch, int64_t head, int64_t query,
-                                   std::vector<double>& output) const {
+kernels::AttentionSm90aShape AttentionProblem::shape() const {
+  kernels::AttentionSm90aShape shape = {};
+  shape.heads = sizes_.heads;
+  shape.key_heads = sizes_.key_heads;
+  shape.queries = sizes_.queries;
+  shape.keys = sizes_.keys;
+  shape.key_size = shape.value_size = sizes_.size;
+  shape.causal = sizes_.causal;
+  shape.scale = 1 / std::sqrt(static_cast<double>(sizes_.size));
+  return shape;
+}
+
+AttentionProblem::Reference AttentionProblem::reference(int64_t batch, int64_t head,
+                                                        int64_t query) const {
   const int64_t key_head = head / (sizes_.heads / sizes_.key_heads);
   const int64_t keys = sizes_.causal ? std::min(sizes_.keys, query + 1) : sizes_.keys;
   const double scale = 1 / std::sqrt(static_cast<double>(sizes_.size));
   std::vector<double> scores;
-  double maximum = -INFINITY;
+  Reference result;
+  result.maximum = -INFINITY;
   for (int64_t key = 0; key < keys; ++key) {
     double score = 0;
     for (int64_t i = 0; i < sizes_.size; ++i) {
       score += q_.value(batch, head, query, i) * k_.value(batch, key_head, key, i);
     }
     scores.push_back(score * scale);
-    maximum = std::max(maximum, scores.back());
+    result.maximum = std::max(result.maximum, scores.back());
   }
-  double sum = 0;
-  for (double& score : scores) sum += score = std::exp(score - maximum);
-  output.assign(static_cast<size_t>(sizes_.size), 0);
+  for (double& score : scores) result.sum += score = std::exp(score - result.maximum);
+  result.output.assign(static_cast<size_t>(sizes_.size), 0);
   for (int64_t key = 0; key < keys; ++key) {
     for (int64_t i = 0; i < sizes_.size; ++i) {
-      output[static_cast<size_t>(i)] +=
-          scores[static_cast<size_t>(key)] / sum * v_.value(batch, key_head, key, i);
+      result.output[static_cast<size_t>(i)] +=
+          scores[static_cast<size_t>(key)] / result.sum * v_.value(batch, key_head, key, i);
     }
   }
-  return maximum + std::log(sum);
+  return result;
 }
 
 AttentionRun::AttentionRun(const std::string& folder, AttentionProblem& problem,
@@ -164,19 +178,18 @@ AttentionRun::AttentionRun(const std::string& folder, AttentionProblem& problem,
   items_.write(schedule.items.data(), items_.bytes());
   launch_ = {static_cast<uint32_t>(blocks), attention_threads(form), attention_shared_bytes(form),
              1};
-  parameters_.shape = {s.heads,
-                       s.key_heads,
-                       s.queries,
-                       s.keys,
-                       s.causal,
-                       schedule.rounds,
-                       1 / std::sqrt(static_cast<double>(s.size))};
+  parameters_.shape = problem.shape();
+  parameters_.shape.rounds = schedule.rounds;
   const auto map_at = [&](uint64_t i) {
     return reinterpret_cast<const void*>(maps_.address() + i * sizeof(hopper::TensorMap));
   };
-  parameters_.tensors = {map_at(0), map_at(1), map_at(2),
+  parameters_.tensors = {map_at(0),
+                         map_at(1),
+                         map_at(2),
                          reinterpret_cast<const kernels::AttentionItem*>(items_.address()),
-                         reinterpret_cast<float*>(problem.log_sum_exp().address())};
+                         reinterpret_cast<float*>(problem.maximum().address()),
+                         reinterpret_cast<float*>(problem.sum().address()),
+                         nullptr};
   parameters_.result = reinterpret_cast<void*>(problem.output().address());
   parameters_.stride = s.size;
   parameters_.batch_rows = s.queries;

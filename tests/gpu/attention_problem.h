@@ -52,18 +52,26 @@ class AttentionProblem {
   hopper::TensorMap map_of(const AttentionOperand& operand, uint32_t rows) const;
   hopper::TensorMap map_of_output() const;
   DeviceMemory& output() { return output_; }
-  DeviceMemory& log_sum_exp() { return log_sum_exp_; }
+  /// Of each query's scores, and of exp(score - maximum): [batch, heads, queries].
+  DeviceMemory& maximum() { return maximum_; }
+  DeviceMemory& sum() { return sum_; }
+  /// Of any kernel of this problem, without its rounds.
+  kernels::AttentionSm90aShape shape() const;
 
   void poison();
-  /// Output [size] and log-sum-exp of one query, in double precision.
-  double reference(int64_t batch, int64_t head, int64_t query, std::vector<double>& output) const;
+  /// Of one query, in double precision.
+  struct Reference {
+    std::vector<double> output;  // [size]
+    double maximum = 0, sum = 0;
+  };
+  Reference reference(int64_t batch, int64_t head, int64_t query) const;
 
  private:
   DeviceAddress address_of(const AttentionOperand& operand) const;
 
   AttentionSizes sizes_;
   AttentionOperand q_, k_, v_, gradient_;
-  DeviceMemory q_memory_, k_memory_, v_memory_, gradient_memory_, output_, log_sum_exp_;
+  DeviceMemory q_memory_, k_memory_, v_memory_, gradient_memory_, output_, maximum_, sum_;
 };
 
 /// A kernel with its maps and table of work, ready to start.

@@ -72,18 +72,25 @@ SGTC_DEVICE void multiply_weights(float (&sums)[Count], const uint32_t (&weights
   }
 }
 
-/// Gives the warpgroup's 64 rows from `row` on to the visitor, those below `rows`.
+/// What is stored of the rows of a head.
+struct StoredRows {
+  uint32_t head, rows, columns;
+};
+
+/// Gives the warpgroup's 64 rows from `row` on to the visitor.
 template <int Count>
-SGTC_DEVICE void store_rows(hopper::TileStore store, void* const* args, uint32_t head, uint32_t row,
-                            uint32_t rows, uint32_t staging, const float (&sums)[Count]) {
+SGTC_DEVICE void store_rows(hopper::TileStore store, void* const* args, const StoredRows& stored,
+                            uint32_t row, uint32_t staging, const float (&sums)[Count]) {
   const uint32_t warp = hopper::thread_index_again() / hopper::kWarpThreads % 4;
   const uint32_t buffer = staging + warp * hopper::kStagingBytes;
 #pragma clang loop unroll(full)
   for (uint32_t part = 0; part < Count / 16; ++part) {
     const uint32_t half = part % 2;
     hopper::stage_sums(buffer, sums + 32 * (part / 2) + 2 * half);
-    hopper::visit_staged(store, args, head, row + 16 * warp + 8 * half, 64 * (part / 2), buffer,
-                         [&](uint32_t at, uint32_t) SGTC_LAMBDA { return at < rows ? 8 : 0; });
+    hopper::visit_staged(store, args, stored.head, row + 16 * warp + 8 * half, 64 * (part / 2),
+                         buffer, [&](uint32_t at, uint32_t column) SGTC_LAMBDA {
+                           return at < stored.rows && column < stored.columns ? 8 : 0;
+                         });
   }
 }
 

@@ -12,6 +12,7 @@
 // consumers' rows of an item need different numbers of tiles; they take turns at the longest.
 // Tiles are walked from the last key to the first, so that only the first one needs a mask.
 #include "attention/sm_90a/block.h"
+#include "attention/sm_90a/mask.h"
 #include "attention/sm_90a/softmax.h"
 
 namespace sgtc::kernels {
@@ -19,7 +20,7 @@ namespace {
 
 using namespace sgtc::hopper;
 
-template <AttentionForm Form>
+template <AttentionForm Form, bool Masked>
 class Forward {
  public:
   SGTC_METHOD Forward(const AttentionSm90aShape& shape, void* const* args,
@@ -155,7 +156,8 @@ class Forward {
       wait_for(query_full(query_tile), queries.parity);
       Output output;
       RowStatistics rows;
-      attend(Ring::at(position + all - tiles), query_tile, query, tiles, output, rows);
+      attend(Ring::at(position + all - tiles), query_tile, query, tiles, output, rows,
+             HeadMask(shape_, tensors_.mask, work.batch, work.head));
       store<Consumer>(work, query, output, rows);
       position += all;
       queries.advance();
@@ -176,8 +178,8 @@ class Forward {
   }
 
   SGTC_METHOD void attend(Ring ring, uint32_t query_tile, uint32_t query, uint32_t tiles,
-                          Output& output, RowStatistics& rows) const {
-    const float factor = static_cast<float>(shape_.scale) * 1.44269504089f;
+                          Output& output, RowStatistics& rows, const HeadMask& head_mask) const {
+    const float factor = Masked ? kLog2E : static_cast<float>(shape_.scale) * kLog2E;
     Scores scores;
     Weights weights;
     Ring values = ring;
@@ -188,8 +190,9 @@ class Forward {
     tie(scores);
     release(keys_empty(ring.stage));
     ring.advance();
-    mask(scores, query, tiles - 1);
-    weigh(scores, rows, factor);
+    add_mask(scores, head_mask, query, tiles - 1);
+    hide(scores, query, tiles - 1);
+    weigh<Masked>(scores, rows, factor);
     pack_weights(scores, weights);
     wait_for(values_full(values.stage), values.parity);
     for (uint32_t tile = 1; tile < tiles; ++tile) {
@@ -200,7 +203,8 @@ class Forward {
       wait_for_products<1>();
       tie(scores);
       release(keys_empty(ring.stage));
-      weigh(scores, rows, factor);
+      add_mask(scores, head_mask, query, tiles - 1 - tile);
+      weigh<Masked>(scores, rows, factor);
       tie(scores);
       // The branch of this wait keeps ptxas from moving the next one above the softmax.
       wait_for(values_full(ring.stage), ring.parity);
@@ -235,7 +239,16 @@ class Forward {
     commit_products();
   }
 
-  SGTC_METHOD void mask(Scores& scores, uint32_t query, uint32_t tile) const {
+  // Products become scores; without a mask they are scaled later.
+  SGTC_METHOD void add_mask(Scores& scores, const HeadMask& head_mask, uint32_t query,
+                            uint32_t tile) const {
+    if constexpr (Masked) {
+      add_mask_of_keys(scores, head_mask, query + first_row_of_thread(),
+                       tile * Form.keys + thread_index() % 4 * 2, static_cast<float>(shape_.scale));
+    }
+  }
+
+  SGTC_METHOD void hide(Scores& scores, uint32_t query, uint32_t tile) const {
     const uint32_t last_key = static_cast<uint32_t>(shape_.keys) - 1;
     const uint32_t row = query + first_row_of_thread();
     uint32_t limit[2] = {last_key, last_key};
@@ -249,22 +262,28 @@ class Forward {
   template <uint32_t Consumer>
   SGTC_METHOD void store(const AttentionItem& work, uint32_t query, Output& output,
                          RowStatistics& rows) const {
-    const uint32_t head = work.batch * static_cast<uint32_t>(shape_.heads) + work.head;
-    const auto queries = static_cast<uint32_t>(shape_.queries);
+    const StoredRows stored = {work.batch * static_cast<uint32_t>(shape_.heads) + work.head,
+                               static_cast<uint32_t>(shape_.queries),
+                               static_cast<uint32_t>(shape_.value_size)};
+    const float unit = Masked ? 1 : static_cast<float>(shape_.scale);
 #pragma clang loop unroll(full)
     for (int row = 0; row < 2; ++row) {
       rows.sum[row] += of_lane_xor(rows.sum[row], 1);
       rows.sum[row] += of_lane_xor(rows.sum[row], 2);
+      if (Masked && shape_.zero_empty != 0 && rows.sum[row] == 0) {
+        rows.maximum[row] = 0;
+        rows.sum[row] = 1;
+      }
       const uint32_t at = query + first_row_of_thread() + 8 * row;
-      if (thread_index() % 4 == 0 && at < queries) {
-        tensors_.log_sum_exp[static_cast<uint64_t>(head) * queries + at] =
-            rows.maximum[row] * static_cast<float>(shape_.scale) +
-            log2_approximate(rows.sum[row]) * 0.69314718056f;
+      if (thread_index() % 4 == 0 && at < stored.rows) {
+        const uint64_t place = static_cast<uint64_t>(stored.head) * stored.rows + at;
+        tensors_.maximum[place] = rows.maximum[row] * unit;
+        tensors_.sum[place] = rows.sum[row];
       }
     }
     scale_rows(output, 1 / rows.sum[0], 1 / rows.sum[1]);
-    store_rows(sgtc_tile_store, args_, head, query, queries,
-               staging() + 4 * Consumer * kStagingBytes, output);
+    store_rows(sgtc_tile_store, args_, stored, query, staging() + 4 * Consumer * kStagingBytes,
+               output);
   }
 
   const AttentionSm90aShape& shape_;
@@ -277,12 +296,14 @@ class Forward {
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_ATTENTION(name, form)                                             \
-  extern "C" __attribute__((always_inline)) void sgtc_attention_sm_90a_##name( \
-      const sgtc::kernels::AttentionSm90aShape* shape, void* const* args,      \
-      const sgtc::kernels::AttentionSm90aTensors* tensors) {                   \
-    sgtc::kernels::Forward<sgtc::kernels::form>(*shape, args, *tensors).run(); \
+#define SGTC_ATTENTION(name, form, masked)                                             \
+  extern "C" __attribute__((always_inline)) void sgtc_attention_sm_90a_##name(         \
+      const sgtc::kernels::AttentionSm90aShape* shape, void* const* args,              \
+      const sgtc::kernels::AttentionSm90aTensors* tensors) {                           \
+    sgtc::kernels::Forward<sgtc::kernels::form, masked>(*shape, args, *tensors).run(); \
   }
-SGTC_ATTENTION(d64, kAttention64)
-SGTC_ATTENTION(d64_wide, kAttention64Wide)
-SGTC_ATTENTION(d128, kAttention128)
+SGTC_ATTENTION(d64, kAttention64, false)
+SGTC_ATTENTION(d64_wide, kAttention64Wide, false)
+SGTC_ATTENTION(d128, kAttention128, false)
+SGTC_ATTENTION(d64_masked, kAttention64, true)
+SGTC_ATTENTION(d128_masked, kAttention128, true)

@@ -3,15 +3,17 @@
 #pragma once
 
 #include "attention/sm_90a/block.h"
+#include "attention/sm_90a/mask.h"
 #include "attention/sm_90a/softmax.h"
 
 namespace sgtc::kernels {
 
 /// Addresses and barriers. `Own` tiles belong to a consumer.
-template <AttentionGradientForm Form, uint32_t Own>
+template <AttentionGradientForm Form, uint32_t Own, bool Masked>
 class GradientBlock {
  public:
   static constexpr uint32_t kTileBytes = Form.size / 64 * hopper::kBoxBytes;
+  static constexpr uint32_t kTermBytes = attention_term_bytes(Masked);
   static constexpr uint32_t kOwnSets = Form.buffers * kGradientConsumers;
   using Ring = hopper::RingPosition<Form.stages>;
   using OwnRing = hopper::RingPosition<Form.buffers>;
@@ -29,10 +31,10 @@ class GradientBlock {
   SGTC_METHOD uint32_t staging(uint32_t consumer) const {
     return own(kOwnSets, 0) + 4 * consumer * hopper::kStagingBytes;
   }
-  SGTC_METHOD uint32_t statistics(uint32_t stage) const {
-    return staging(kGradientConsumers) + stage * kStatisticsBytes;
+  SGTC_METHOD uint32_t terms(uint32_t stage) const {
+    return staging(kGradientConsumers) + stage * kTermBytes;
   }
-  SGTC_METHOD uint32_t full(uint32_t stage) const { return statistics(Form.stages) + 8 * stage; }
+  SGTC_METHOD uint32_t full(uint32_t stage) const { return terms(Form.stages) + 8 * stage; }
   SGTC_METHOD uint32_t empty(uint32_t stage) const { return full(Form.stages + stage); }
   SGTC_METHOD uint32_t own_full(uint32_t set) const { return full(2 * Form.stages + set); }
   SGTC_METHOD uint32_t own_empty(uint32_t set) const { return own_full(kOwnSets + set); }

@@ -11,8 +11,8 @@ namespace {
 
 using namespace sgtc::hopper;
 
-template <AttentionGradientForm Form>
-class KeyGradient : GradientBlock<Form, 2> {
+template <AttentionGradientForm Form, bool Masked>
+class KeyGradient : GradientBlock<Form, 2, Masked> {
  public:
   SGTC_METHOD KeyGradient(const AttentionSm90aShape& shape, void* const* args,
                           const AttentionGradientSm90aTensors& tensors)
@@ -32,7 +32,7 @@ class KeyGradient : GradientBlock<Form, 2> {
   }
 
  private:
-  using Block = GradientBlock<Form, 2>;
+  using Block = GradientBlock<Form, 2, Masked>;
   using typename Block::OwnRing;
   using typename Block::Ring;
   using typename Block::Scores;
@@ -86,13 +86,13 @@ class KeyGradient : GradientBlock<Form, 2> {
     const uint64_t rows =
         static_cast<uint64_t>(batch * shape_.heads + head) * tiles_ * kAttentionRows + query;
     wait_for(this->empty(ring.stage), ring.parity ^ 1);
-    arrive_and_expect(full, 2 * Block::kTileBytes + kStatisticsBytes);
+    arrive_and_expect(full, 2 * Block::kTileBytes + Block::kTermBytes);
     copy_rows<Form.size>(this->passing(ring.stage, 0), kBoxBytes, tensors_.q, query, head, batch,
                          full);
     copy_rows<Form.size>(this->passing(ring.stage, 1), kBoxBytes, tensors_.gradient, query, head,
                          batch, full);
-    copy_bytes(this->statistics(ring.stage), tensors_.statistics + 2 * rows, kStatisticsBytes,
-               full);
+    copy_bytes(this->terms(ring.stage), tensors_.terms + attention_terms(Masked) * rows,
+               Block::kTermBytes, full);
   }
 
   template <uint32_t Consumer>
@@ -112,7 +112,12 @@ class KeyGradient : GradientBlock<Form, 2> {
       clear(dv);
       for (uint32_t head = 0; head < shared_heads_; ++head) {
         this->skip_tiles(position, all - own);
-        if (own > 0) add_tiles(Ring::at(position + all - own), set, own, dk, dv);
+        if (own > 0) {
+          const HeadMask mask(shape_, tensors_.mask, work.batch,
+                              work.key_head * shared_heads_ + head);
+          add_tiles(Ring::at(position + all - own), set, {key, first_tile(key) * kAttentionRows},
+                    own, dk, dv, mask);
+        }
         position += all;
       }
       release(this->own_empty(set));
@@ -124,9 +129,16 @@ class KeyGradient : GradientBlock<Form, 2> {
   SGTC_DEVICE void clear(Sums& sums) {
 #pragma clang loop unroll(full)
     for (float& sum : sums) sum = 0;
+    tie(sums);  // else LLVM sets the registers between the fence and the first product
   }
 
-  SGTC_METHOD void add_tiles(Ring ring, uint32_t set, uint32_t tiles, Sums& dk, Sums& dv) const {
+  /// Where a tile of scores begins.
+  struct Place {
+    uint32_t key, query;
+  };
+
+  SGTC_METHOD void add_tiles(Ring ring, uint32_t set, Place place, uint32_t tiles, Sums& dk,
+                             Sums& dv, const HeadMask& mask) const {
     Scores scores, products;
     Weights weights, gradients;
     wait_for(this->full(ring.stage), ring.parity);
@@ -135,26 +147,31 @@ class KeyGradient : GradientBlock<Form, 2> {
     wait_for_products<0>();
     tie(scores);
     tie(products);
-    differentiate<true>(scores, products, ring.stage);
+    differentiate<true>(scores, products, ring.stage, mask, place);
     pack_weights(scores, weights);
     pack_weights(products, gradients);
     uint32_t previous = ring.stage;
     for (uint32_t tile = 1; tile < tiles; ++tile) {
       ring.advance();
-      if constexpr (Form.size == 64) {
-        next_overlapped(ring, set, previous, scores, products, weights, gradients, dk, dv);
+      place.query += kAttentionRows;
+      if constexpr (kOverlaps) {
+        next_overlapped(ring, set, previous, scores, products, weights, gradients, dk, dv, mask,
+                        place);
       } else {
-        next(ring, set, previous, scores, products, weights, gradients, dk, dv);
+        next(ring, set, previous, scores, products, weights, gradients, dk, dv, mask, place);
       }
       previous = ring.stage;
     }
     add_sums(previous, weights, gradients, dk, dv);
   }
 
-  // With heads of 128 elements the sums leave no registers for more than one step at a time.
+  // The sums of heads of 128 elements, or what a mask needs, leave no registers for more than one
+  // step at a time.
+  static constexpr bool kOverlaps = Form.size == 64 && !Masked;
+
   SGTC_METHOD void next(const Ring& ring, uint32_t set, uint32_t previous, Scores& scores,
-                        Scores& products, Weights& weights, Weights& gradients, Sums& dk,
-                        Sums& dv) const {
+                        Scores& products, Weights& weights, Weights& gradients, Sums& dk, Sums& dv,
+                        const HeadMask& mask, const Place& place) const {
     add_sums(previous, weights, gradients, dk, dv);
     wait_for(this->full(ring.stage), ring.parity);
     begin_products();
@@ -162,14 +179,15 @@ class KeyGradient : GradientBlock<Form, 2> {
     wait_for_products<0>();
     tie(scores);
     tie(products);
-    differentiate<false>(scores, products, ring.stage);
+    differentiate<false>(scores, products, ring.stage, mask, place);
     pack_weights(scores, weights);
     pack_weights(products, gradients);
   }
 
   SGTC_METHOD void next_overlapped(const Ring& ring, uint32_t set, uint32_t previous,
                                    Scores& scores, Scores& products, Weights& weights,
-                                   Weights& gradients, Sums& dk, Sums& dv) const {
+                                   Weights& gradients, Sums& dk, Sums& dv, const HeadMask& mask,
+                                   const Place& place) const {
     wait_for(this->full(ring.stage), ring.parity);
     begin_products();
     this->start_scores(scores, products, set, ring.stage);
@@ -177,7 +195,7 @@ class KeyGradient : GradientBlock<Form, 2> {
     wait_for_products<1>();
     tie(scores);
     tie(products);
-    differentiate<false>(scores, products, ring.stage);
+    differentiate<false>(scores, products, ring.stage, mask, place);
     tie(scores);
     tie(products);
     // Already over; its branch keeps ptxas from moving the next wait above the arithmetic.
@@ -210,22 +228,33 @@ class KeyGradient : GradientBlock<Form, 2> {
   // Scores become weights, and products the gradients of scores. Rows are keys, columns queries;
   // the consumer's first tile holds the diagonal of a causal attention.
   template <bool First>
-  SGTC_METHOD void differentiate(Scores& scores, Scores& products, uint32_t stage) const {
-    const float factor = static_cast<float>(shape_.scale) * 1.44269504089f;
-    const bool masked = First && shape_.causal != 0;
+  SGTC_METHOD void differentiate(Scores& scores, Scores& products, uint32_t stage,
+                                 const HeadMask& mask, const Place& place) const {
+    const float factor = Masked ? kLog2E : static_cast<float>(shape_.scale) * kLog2E;
+    const bool hides = First && shape_.causal != 0;
     const uint32_t first_column = thread_index_again() % 4 * 2;
     const uint32_t row = first_row_of_thread();
 #pragma clang loop unroll(full)
     for (uint32_t part = 0; part < kAttentionRows / 8; ++part) {
-      float log[2], sum[2];
-      load_shared(this->statistics(stage) + (8 * part + first_column) * 8, log[0], sum[0], log[1],
-                  sum[1]);
+      float maximum[2] = {0, 0}, log[2], sum[2];
+      const uint32_t column = 8 * part + first_column;
+      if constexpr (Masked) {
+        float unused;
+        load_shared(this->terms(stage) + column * 16, maximum[0], log[0], sum[0], unused);
+        load_shared(this->terms(stage) + column * 16 + 16, maximum[1], log[1], sum[1], unused);
+      } else {
+        load_shared(this->terms(stage) + column * 8, log[0], sum[0], log[1], sum[1]);
+      }
 #pragma clang loop unroll(full)
       for (uint32_t i = 0; i < 4; ++i) {
         float& score = scores[4 * part + i];
         float& product = products[4 * part + i];
+        if constexpr (Masked) {
+          const float added = mask.at(place.query + column + i % 2, place.key + row + i / 2 * 8);
+          score = __builtin_fmaf(score, static_cast<float>(shape_.scale), added) - maximum[i % 2];
+        }
         score = exp2_approximate(__builtin_fmaf(score, factor, -log[i % 2]));
-        if (masked && 8 * part + first_column + i % 2 < row + i / 2 * 8) score = 0;
+        if (hides && column + i % 2 < row + i / 2 * 8) score = 0;
         product = score * (product - sum[i % 2]);
       }
     }
@@ -237,10 +266,12 @@ class KeyGradient : GradientBlock<Form, 2> {
     const uint32_t key = first_row_of_consumer<kGradientConsumers>(work, Consumer, round);
     const uint32_t key_heads = static_cast<uint32_t>(shape_.heads) / shared_heads_;
     const uint32_t head = work.batch * key_heads + work.key_head;
-    const auto keys = static_cast<uint32_t>(shape_.keys);
+    const StoredRows keys = {head, static_cast<uint32_t>(shape_.keys),
+                             static_cast<uint32_t>(shape_.key_size)};
+    const StoredRows values = {head, keys.rows, static_cast<uint32_t>(shape_.value_size)};
     scale_rows(dk, static_cast<float>(shape_.scale), static_cast<float>(shape_.scale));
-    store_rows(sgtc_tile_store, args_, head, key, keys, this->staging(Consumer), dk);
-    store_rows(sgtc_tile_store_second, args_, head, key, keys, this->staging(Consumer), dv);
+    store_rows(sgtc_tile_store, args_, keys, key, this->staging(Consumer), dk);
+    store_rows(sgtc_tile_store_second, args_, values, key, this->staging(Consumer), dv);
   }
 
   const AttentionSm90aShape& shape_;
@@ -256,11 +287,13 @@ class KeyGradient : GradientBlock<Form, 2> {
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_KEY_GRADIENT(name, form)                                                       \
+#define SGTC_KEY_GRADIENT(name, form, masked)                                               \
   extern "C" __attribute__((always_inline)) void sgtc_attention_sm_90a_key_gradient_##name( \
       const sgtc::kernels::AttentionSm90aShape* shape, void* const* args,                   \
       const sgtc::kernels::AttentionGradientSm90aTensors* tensors) {                        \
-    sgtc::kernels::KeyGradient<sgtc::kernels::form>(*shape, args, *tensors).run();          \
+    sgtc::kernels::KeyGradient<sgtc::kernels::form, masked>(*shape, args, *tensors).run();  \
   }
-SGTC_KEY_GRADIENT(d64, kKeyGradient64)
-SGTC_KEY_GRADIENT(d128, kKeyGradient128)
+SGTC_KEY_GRADIENT(d64, kKeyGradient64, false)
+SGTC_KEY_GRADIENT(d128, kKeyGradient128, false)
+SGTC_KEY_GRADIENT(d64_masked, kKeyGradient64, true)
+SGTC_KEY_GRADIENT(d128_masked, kKeyGradient128, true)

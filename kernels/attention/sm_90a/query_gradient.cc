@@ -1,7 +1,8 @@
 // The gradient of attention with respect to the queries, on Hopper's tensor cores; launch.h is the
 // contract.
 //
-// With scores S = scale q kᵀ, weights P = exp(S - log_sum_exp) and the output's gradient g,
+// With scores S = scale q kᵀ + mask, weights P = exp(S - maximum) / sum and the output's gradient
+// g,
 //   dS = P (g vᵀ - D) where D = sum of g times output over a row, and dq = scale dS k.
 // The weights are computed again instead of kept (Dao et al., FlashAttention, 2022). The gradient
 // is split into two kernels that each own what they add up, queries here and keys in
@@ -17,8 +18,8 @@ namespace {
 
 using namespace sgtc::hopper;
 
-template <AttentionGradientForm Form>
-class QueryGradient : GradientBlock<Form, 3> {
+template <AttentionGradientForm Form, bool Masked>
+class QueryGradient : GradientBlock<Form, 3, Masked> {
  public:
   SGTC_METHOD QueryGradient(const AttentionSm90aShape& shape, void* const* args,
                             const AttentionGradientSm90aTensors& tensors)
@@ -38,15 +39,16 @@ class QueryGradient : GradientBlock<Form, 3> {
   }
 
  private:
-  using Block = GradientBlock<Form, 3>;
+  using Block = GradientBlock<Form, 3, Masked>;
   using typename Block::OwnRing;
   using typename Block::Ring;
   using typename Block::Scores;
   using typename Block::Sums;
   using typename Block::Weights;
 
-  /// Of two rows of a thread: log2(e) times log_sum_exp, and D.
+  /// Of two rows of a thread: log2(e) maximum + log2(sum), and D. With a mask the maximum is apart.
   struct RowTerms {
+    float maximum[2];
     float log[2];
     float sum[2];
   };
@@ -115,18 +117,20 @@ class QueryGradient : GradientBlock<Form, 3> {
       wait_for(this->own_full(set), owns.parity);
       const RowTerms terms = row_terms<Consumer>(set, head, query);
       Sums sums;
-      add_tiles(Ring::at(position + all - tiles), set, query, tiles, terms, sums);
+      add_tiles(Ring::at(position + all - tiles), set, query, tiles, terms, sums,
+                HeadMask(shape_, tensors_.mask, work.batch, work.head));
       release(this->own_empty(set));
       scale_rows(sums, static_cast<float>(shape_.scale), static_cast<float>(shape_.scale));
-      store_rows(sgtc_tile_store, args_, head, query, static_cast<uint32_t>(shape_.queries),
-                 this->staging(Consumer), sums);
+      const StoredRows stored = {head, static_cast<uint32_t>(shape_.queries),
+                                 static_cast<uint32_t>(shape_.key_size)};
+      store_rows(sgtc_tile_store, args_, stored, query, this->staging(Consumer), sums);
       position += all;
       owns.advance();
     }
   }
 
-  // Computes the statistics of 64 rows, two threads per row, and hands them to the second kernel
-  // and to the threads that hold the rows.
+  // Computes the terms of 64 rows, two threads per row, and hands them to the second kernel and to
+  // the threads that hold the rows.
   template <uint32_t Consumer>
   SGTC_METHOD RowTerms row_terms(uint32_t set, uint32_t head, uint32_t query) const {
     const uint32_t thread = thread_index() % kWarpgroupThreads;
@@ -137,23 +141,45 @@ class QueryGradient : GradientBlock<Form, 3> {
     const float total = sum + of_lane_xor(sum, 1);
     if (thread % 2 == 0) {
       const uint32_t at = query + row;
-      float log = __builtin_inff();
+      float maximum = 0, log = __builtin_inff();
       if (at < queries) {
-        log = tensors_.log_sum_exp[static_cast<uint64_t>(head) * queries + at] * 1.44269504089f;
+        const uint64_t place = static_cast<uint64_t>(head) * queries + at;
+        maximum = tensors_.maximum[place];
+        log = log2_approximate(tensors_.sum[place]);
+        if (!Masked) log = __builtin_fmaf(maximum, kLog2E, log);
       }
-      store_shared(this->statistics(Consumer) + 8 * row, log, total);
-      if (at < padded) {
-        float* to = tensors_.statistics + (static_cast<uint64_t>(head) * padded + at) * 2;
-        to[0] = log;
-        to[1] = total;
-      }
+      float* to = at < padded ? tensors_.terms + (static_cast<uint64_t>(head) * padded + at) *
+                                                     attention_terms(Masked)
+                              : nullptr;
+      hand_over(this->terms(Consumer) + kRowTermBytes * row, to, maximum, log, total);
     }
     synchronize(1 + Consumer, kWarpgroupThreads);
     RowTerms terms;
-    const uint32_t own_row = first_row_of_thread();
-    load_shared(this->statistics(Consumer) + 8 * own_row, terms.log[0], terms.sum[0]);
-    load_shared(this->statistics(Consumer) + 8 * (own_row + 8), terms.log[1], terms.sum[1]);
+#pragma clang loop unroll(full)
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t from = this->terms(Consumer) + kRowTermBytes * (first_row_of_thread() + 8 * i);
+      if constexpr (Masked) {
+        float unused;
+        load_shared(from, terms.maximum[i], terms.log[i], terms.sum[i], unused);
+      } else {
+        load_shared(from, terms.log[i], terms.sum[i]);
+      }
+    }
     return terms;
+  }
+
+  SGTC_DEVICE void hand_over(uint32_t shared, float* global, float maximum, float log, float sum) {
+    if constexpr (Masked) {
+      store_shared(shared, maximum, log);
+      store_shared(shared + 8, sum, 0);
+      if (global != nullptr) store_global(global, maximum, log, sum, 0);
+    } else {
+      store_shared(shared, log, sum);
+      if (global != nullptr) {
+        global[0] = log;
+        global[1] = sum;
+      }
+    }
   }
 
   // Half of the sum of a row of the output times its gradient. Both are swizzled alike, so units of
@@ -181,7 +207,7 @@ class QueryGradient : GradientBlock<Form, 3> {
   }
 
   SGTC_METHOD void add_tiles(Ring ring, uint32_t set, uint32_t query, uint32_t tiles,
-                             const RowTerms& terms, Sums& sums) const {
+                             const RowTerms& terms, Sums& sums, const HeadMask& head_mask) const {
     Scores scores, products;
     Weights weights;
     wait_for(this->full(ring.stage), ring.parity);
@@ -190,7 +216,8 @@ class QueryGradient : GradientBlock<Form, 3> {
     wait_for_products<0>();
     tie(scores);
     tie(products);
-    mask(scores, query, tiles - 1);
+    add_mask(scores, head_mask, query, tiles - 1);
+    hide(scores, query, tiles - 1);
     differentiate(scores, products, terms);
     pack_weights(scores, weights);
     uint32_t previous = ring.stage;
@@ -204,6 +231,7 @@ class QueryGradient : GradientBlock<Form, 3> {
       wait_for_products<1>();
       tie(scores);
       tie(products);
+      add_mask(scores, head_mask, query, tiles - 1 - tile);
       differentiate(scores, products, terms);
       tie(scores);
       // Already over; its branch keeps ptxas from moving the next wait above the arithmetic.
@@ -222,7 +250,16 @@ class QueryGradient : GradientBlock<Form, 3> {
     release(this->empty(previous));
   }
 
-  SGTC_METHOD void mask(Scores& scores, uint32_t query, uint32_t tile) const {
+  SGTC_METHOD void add_mask(Scores& scores, const HeadMask& head_mask, uint32_t query,
+                            uint32_t tile) const {
+    if constexpr (Masked) {
+      add_mask_of_keys(scores, head_mask, query + first_row_of_thread(),
+                       tile * kAttentionRows + thread_index() % 4 * 2,
+                       static_cast<float>(shape_.scale));
+    }
+  }
+
+  SGTC_METHOD void hide(Scores& scores, uint32_t query, uint32_t tile) const {
     const uint32_t last_key = static_cast<uint32_t>(shape_.keys) - 1;
     const uint32_t row = query + first_row_of_thread();
     uint32_t limit[2] = {last_key, last_key};
@@ -236,11 +273,12 @@ class QueryGradient : GradientBlock<Form, 3> {
   // Scores become their gradient.
   SGTC_METHOD void differentiate(Scores& scores, const Scores& products,
                                  const RowTerms& terms) const {
-    const float factor = static_cast<float>(shape_.scale) * 1.44269504089f;
+    const float factor = Masked ? kLog2E : static_cast<float>(shape_.scale) * kLog2E;
 #pragma clang loop unroll(full)
     for (uint32_t i = 0; i < kAttentionRows / 2; ++i) {
       const uint32_t row = i / 2 % 2;
-      const float weight = exp2_approximate(__builtin_fmaf(scores[i], factor, -terms.log[row]));
+      const float score = Masked ? scores[i] - terms.maximum[row] : scores[i];
+      const float weight = exp2_approximate(__builtin_fmaf(score, factor, -terms.log[row]));
       scores[i] = weight * (products[i] - terms.sum[row]);
     }
   }
@@ -249,16 +287,19 @@ class QueryGradient : GradientBlock<Form, 3> {
   void* const* args_;
   const AttentionGradientSm90aTensors& tensors_;
   const uint32_t rounds_ = static_cast<uint32_t>(shape_.rounds);
+  static constexpr uint32_t kRowTermBytes = attention_terms(Masked) * sizeof(float);
 };
 
 }  // namespace
 }  // namespace sgtc::kernels
 
-#define SGTC_QUERY_GRADIENT(name, form)                                                       \
+#define SGTC_QUERY_GRADIENT(name, form, masked)                                               \
   extern "C" __attribute__((always_inline)) void sgtc_attention_sm_90a_query_gradient_##name( \
       const sgtc::kernels::AttentionSm90aShape* shape, void* const* args,                     \
       const sgtc::kernels::AttentionGradientSm90aTensors* tensors) {                          \
-    sgtc::kernels::QueryGradient<sgtc::kernels::form>(*shape, args, *tensors).run();          \
+    sgtc::kernels::QueryGradient<sgtc::kernels::form, masked>(*shape, args, *tensors).run();  \
   }
-SGTC_QUERY_GRADIENT(d64, kQueryGradient64)
-SGTC_QUERY_GRADIENT(d128, kQueryGradient128)
+SGTC_QUERY_GRADIENT(d64, kQueryGradient64, false)
+SGTC_QUERY_GRADIENT(d128, kQueryGradient128, false)
+SGTC_QUERY_GRADIENT(d64_masked, kQueryGradient64, true)
+SGTC_QUERY_GRADIENT(d128_masked, kQueryGradient128, true)

@@ -5,6 +5,8 @@
 
 namespace sgtc::hopper {
 
+inline constexpr float kLog2E = 1.44269504089f;
+
 SGTC_DEVICE float exp2_approximate(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
@@ -49,9 +51,12 @@ SGTC_DEVICE void mask_scores(float (&scores)[Count], uint32_t key, const uint32_
   }
 }
 
-/// Replaces scores by exp2(factor * (score - maximum)), and updates maximum and sum.
-template <int Count>
+/// Replaces scores by exp2(factor * (score - maximum)), and updates maximum and sum. `Masked`
+/// scores may all be -inf, which then is no maximum, and so large that their product with the
+/// factor is not finite.
+template <bool Masked, int Count>
 SGTC_DEVICE void weigh(float (&scores)[Count], RowStatistics& rows, float factor) {
+  float base[2];
 #pragma clang loop unroll(full)
   for (int row = 0; row < 2; ++row) {
     float even = scores[2 * row], odd = scores[2 * row + 1];
@@ -64,14 +69,17 @@ SGTC_DEVICE void weigh(float (&scores)[Count], RowStatistics& rows, float factor
     maximum = larger(maximum, of_lane_xor(maximum, 1));
     maximum = larger(maximum, of_lane_xor(maximum, 2));
     maximum = larger(maximum, rows.maximum[row]);
-    rows.shrink[row] = exp2_approximate((rows.maximum[row] - maximum) * factor);
+    base[row] = Masked && maximum == -__builtin_inff() ? 0 : maximum;
+    rows.shrink[row] = exp2_approximate((rows.maximum[row] - base[row]) * factor);
     rows.maximum[row] = maximum;
+    if (!Masked) base[row] *= -factor;
   }
-  const float base[2] = {-rows.maximum[0] * factor, -rows.maximum[1] * factor};
   float sums[4] = {0, 0, 0, 0};
 #pragma clang loop unroll(full)
   for (int i = 0; i < Count; ++i) {
-    scores[i] = exp2_approximate(__builtin_fmaf(scores[i], factor, base[i / 2 % 2]));
+    const float own = base[i / 2 % 2];
+    scores[i] = exp2_approximate(Masked ? (scores[i] - own) * factor
+                                        : __builtin_fmaf(scores[i], factor, own));
     sums[i % 4] += scores[i];
   }
 #pragma clang loop unroll(full)
