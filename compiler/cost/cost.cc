@@ -28,7 +28,8 @@ int64_t window_elements(const Node& node) {
   return product(kernel, 0, kernel.size());
 }
 
-// Products with the score matrix: two forward; five backward, where scores are computed again.
+// Products with the score matrix: two forward; five backward, where scores are computed again, and
+// seven in two halves.
 int64_t attention_flops(const Graph& graph, const Node& node, int64_t products) {
   const Shape& q = graph.shape(node.operands[0]);
   const Shape& v = graph.shape(node.operands[2]);
@@ -67,6 +68,10 @@ int64_t composition_flops(const Graph& graph, const Node& node) {
       return attention_flops(graph, node, 2);
     case Op::kAttentionGrad:
       return attention_flops(graph, node, 5);
+    case Op::kAttentionQueryGrad:
+      return attention_flops(graph, node, 3);
+    case Op::kAttentionKeyGrad:
+      return attention_flops(graph, node, 4);
     case Op::kNormalize:
       return 6 * elements;  // two sums, centring, square, scale, centring again
     default:

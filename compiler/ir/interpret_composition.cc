@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ir/interpret_ops.h"
 #include "support/diagnostics.h"
@@ -167,26 +168,83 @@ void attention(const Call& call) {
   round_results(call);
 }
 
-// With P = exp(S - maximum) / sum, dV = P^T dO and dS = P (dO V^T - rowsum(dO O)).
-void attention_grad(const Call& call) {
-  const Heads heads(call);
-  const double scale = call.attributes.real("scale");
+// Adds what the query (b, h, t) with these weights gives to the gradients that are not null. With
+// weights P and `mean` = rowsum(dO O), dV = P^T dO and dS = P (dO V^T - mean).
+struct AttentionGradients {
+  std::vector<double>*q, *k, *v;
+
+  void add(const Call& call, const Heads& heads, const std::vector<double>& weights, double mean,
+           const std::vector<double>& doutput, int64_t b, int64_t h, int64_t t) const {
+    const double scale = call.attributes.real("scale");
+    const size_t query = heads.query(b, h, t);
+    for (int64_t s = 0; s < heads.keys; ++s) {
+      const size_t key = heads.key(b, h, s);
+      const double weight = weights[static_cast<size_t>(s)];
+      const double dweight = dot(doutput, query, call.operand(2).reals, key, heads.value_depth);
+      const double dscore = scale * weight * (dweight - mean);
+      if (q != nullptr) add_row(*q, query, dscore, call.operand(1).reals, key, heads.depth);
+      if (k != nullptr) add_row(*k, key, dscore, call.operand(0).reals, query, heads.depth);
+      if (v != nullptr) add_row(*v, key, weight, doutput, query, heads.value_depth);
+    }
+  }
+};
+
+// For attention_grad and its first half; `visit(query, maximum, sum, mean)` sees each query.
+template <typename Visit>
+void add_gradients(const Call& call, const Heads& heads, const AttentionGradients& gradients,
+                   Visit visit) {
   const std::vector<double>& doutput = call.operand(6).reals;
   heads.for_each_query([&](int64_t b, int64_t h, int64_t t) {
-    const std::vector<double> line = scores(call, heads, mask_of(call, 7), b, h, t);
     const size_t q = heads.query(b, h, t);
-    const double maximum = call.operand(4).reals[q];
-    const double sum = call.operand(5).reals[q];
+    const double maximum = call.operand(4).reals[q], sum = call.operand(5).reals[q];
     const double mean = dot(doutput, q, call.operand(3).reals, q, heads.value_depth);
-    for (int64_t s = 0; s < heads.keys; ++s) {
-      const size_t k = heads.key(b, h, s);
-      const double weight = std::exp(line[static_cast<size_t>(s)] - maximum) / sum;
-      const double dweight = dot(doutput, q, call.operand(2).reals, k, heads.value_depth);
-      const double dscore = scale * weight * (dweight - mean);
-      add_row(call.results[0].reals, q, dscore, call.operand(1).reals, k, heads.depth);
-      add_row(call.results[1].reals, k, dscore, call.operand(0).reals, q, heads.depth);
-      add_row(call.results[2].reals, k, weight, doutput, q, heads.value_depth);
-    }
+    std::vector<double> weights = scores(call, heads, mask_of(call, 7), b, h, t);
+    for (double& x : weights) x = std::exp(x - maximum) / sum;
+    gradients.add(call, heads, weights, mean, doutput, b, h, t);
+    visit(q, maximum, sum, mean);
+  });
+}
+
+void attention_grad(const Call& call) {
+  std::vector<Tensor>& results = call.results;
+  const AttentionGradients gradients = {&results[0].reals, &results[1].reals, &results[2].reals};
+  add_gradients(call, Heads(call), gradients, [](size_t, double, double, double) {});
+  round_results(call);
+}
+
+// The place of a query's terms among those of [B,H,P].
+size_t term_row(const Heads& heads, size_t query) {
+  const auto queries = static_cast<size_t>(heads.queries);
+  return query / queries * ((queries + 63) / 64 * 64) + query % queries;
+}
+
+void attention_query_grad(const Call& call) {
+  const Heads heads(call);
+  const bool has_mask = mask_of(call, 7) != nullptr;
+  const size_t count = has_mask ? 4 : 2;
+  std::vector<double>& terms = call.results[1].reals;
+  for (size_t i = 0; i < terms.size(); i += count) terms[has_mask ? i + 1 : i] = kInfinity;
+  add_gradients(call, heads, {&call.results[0].reals, nullptr, nullptr},
+                [&](size_t query, double maximum, double sum, double mean) {
+                  double* to = &terms[term_row(heads, query) * count];
+                  if (has_mask) *to++ = maximum;
+                  to[0] = std::log2(sum) + (has_mask ? 0 : maximum * std::numbers::log2e);
+                  to[1] = mean;
+                });
+  round_results(call);
+}
+
+void attention_key_grad(const Call& call) {
+  const Heads heads(call);
+  const Tensor* mask = mask_of(call, 5);
+  const size_t count = mask != nullptr ? 4 : 2;
+  const AttentionGradients gradients = {nullptr, &call.results[0].reals, &call.results[1].reals};
+  heads.for_each_query([&](int64_t b, int64_t h, int64_t t) {
+    const double* terms = &call.operand(4).reals[term_row(heads, heads.query(b, h, t)) * count];
+    const double maximum = mask != nullptr ? *terms++ : 0;
+    std::vector<double> weights = scores(call, heads, mask, b, h, t);
+    for (double& x : weights) x = std::exp2((x - maximum) * std::numbers::log2e - terms[0]);
+    gradients.add(call, heads, weights, terms[1], call.operand(3).reals, b, h, t);
   });
   round_results(call);
 }
@@ -202,6 +260,10 @@ void composition(const Call& call) {
       return attention(call);
     case Op::kAttentionGrad:
       return attention_grad(call);
+    case Op::kAttentionQueryGrad:
+      return attention_query_grad(call);
+    case Op::kAttentionKeyGrad:
+      return attention_key_grad(call);
     default:
       internal_error(__FILE__, __LINE__, std::string(name_of(call.op)) + " is no composition");
   }

@@ -71,6 +71,20 @@ void concat(const Call& call) {
   }
 }
 
+void place(const Call& call) {
+  const Shape& shape = call.result().type.shape;
+  const std::vector<int64_t>& starts = call.attributes.integers("starts");
+  for (int64_t i = 0; call.operands.size() > 1 && i < call.result().count(); ++i) {
+    call.result().copy_element(i, call.operand(1), i);
+  }
+  Shape to(shape.size());
+  int64_t i = 0;
+  for_each_index(call.shape(0), [&](const Shape& index) {
+    for (size_t d = 0; d < to.size(); ++d) to[d] = starts[d] + index[d];
+    call.result().copy_element(position_in(shape, to), call.operand(0), i++);
+  });
+}
+
 void iota(const Call& call) {
   const AxisView view(call.result().type.shape, call.attributes.integer("axis"));
   for (int64_t i = 0; i < call.result().count(); ++i) {
@@ -99,6 +113,8 @@ void movement(const Call& call) {
       return pad(call);
     case Op::kConcat:
       return concat(call);
+    case Op::kPlace:
+      return place(call);
     case Op::kIota:
       return iota(call);
     default:

@@ -60,8 +60,10 @@ void contraction(const Call& call);
 void convolution(const Call& call);  // part of contraction
 void pool(const Call& call);         // part of contraction
 void composition(const Call& call);
-void attention(const Call& call);       // part of composition
-void attention_grad(const Call& call);  // part of composition
+void attention(const Call& call);             // part of composition
+void attention_grad(const Call& call);        // part of composition
+void attention_query_grad(const Call& call);  // part of composition
+void attention_key_grad(const Call& call);    // part of composition
 void random(const Call& call);
 
 /// Element `index` of a random tensor: normal (mean 0, deviation 1) or uniform in [0, 1).

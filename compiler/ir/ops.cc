@@ -105,6 +105,7 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"slice", kMove, 1, 1, 1}, " starts sizes steps ", rules::slice},
     {{"pad", kMove, 2, 2, 1}, " low high ", rules::pad},
     {{"concat", kMove, 1, -1, 1}, " axis ", rules::concat},
+    {{"place", kMove, 1, 2, 1}, " shape starts ", rules::place},
     {{"iota", kMove, 0, 0, 1}, " shape axis dtype ", rules::iota},
 
     {{"gather", kIndex, 2, 2, 1}, " axis padding ", rules::gather},
@@ -146,6 +147,12 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"normalize", kCompose, 1, 1, 3}, " axes epsilon ", rules::normalize},
     {{"attention", kCompose, 3, 4, 3}, " scale causal zero_empty ", rules::attention},
     {{"attention_grad", kCompose, 7, 8, 3}, " scale causal zero_empty ", rules::attention_grad},
+    {{"attention_query_grad", kCompose, 7, 8, 2},
+     " scale causal zero_empty ",
+     rules::attention_query_grad},
+    {{"attention_key_grad", kCompose, 5, 6, 2},
+     " scale causal zero_empty ",
+     rules::attention_key_grad},
 
     {{"random_uniform", OpKind::kRandom, 2, 2, 1}, " shape stream ", rules::random},
     {{"random_normal", OpKind::kRandom, 2, 2, 1}, " shape stream ", rules::random},

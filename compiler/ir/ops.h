@@ -90,6 +90,9 @@ enum class Op : uint8_t {
   kSlice,      // starts= sizes= steps=, one per dimension; steps may be negative
   kPad,        // low= high= (non-negative), (x, scalar value)
   kConcat,     // axis=
+  kPlace,      // (x [, whole]), shape= starts=: whole with x in place of its elements from starts
+               //   on. A kernel that can write a part of a tensor does it in place, so nothing else
+               //   may use whole; without it all elements but x's are unspecified (0 here)
   kIota,       // shape= axis= dtype=: the index along axis
   // Indexing. Indices are i32 or i64; negative ones count from the end (not in pick); out of range:
   // the step's status block names the node and the run ends.
@@ -132,6 +135,12 @@ enum class Op : uint8_t {
                 //   h / (H / G); causal: query t sees the keys s <= t; zero_empty: where all scores
                 //   are -inf the output is 0 and not NaN, m is 0 and the sum 1
   kAttentionGrad,  // (q, k, v, output, maximum, sum, doutput [, mask]) -> dq, dk, dv
+  // The same in two halves, each of which owns what it adds up, for targets that need it so.
+  kAttentionQueryGrad,  // (q, k, v, output, maximum, sum, doutput [, mask]) -> dq, and terms of the
+                        //   queries for the other half: [B,H,P,2], P is T rounded up to 64, with
+                        //   log2(e) m + log2(sum), infinite beyond T, and the sum of output *
+                        //   doutput; with a mask [B,H,P,4]: m, log2(sum), that sum, 0 (f32)
+  kAttentionKeyGrad,    // (q, k, v, doutput, terms [, mask]) -> dk, dv
   // Random numbers: (seed i64[], step i64[]), shape= stream=: counter-based on
   // (seed, step, stream, global micro-batch, element); f32.
   kRandomUniform,  // [0, 1)

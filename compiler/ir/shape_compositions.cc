@@ -40,6 +40,19 @@ TensorType statistics_type(const Call& call) {
   return {wide ? DType::kFloat64 : DType::kFloat32, {q[0], q[1], q[2]}};
 }
 
+// Of what one half of the gradient knows of the queries for the other.
+TensorType terms_type(const Call& call, bool has_mask) {
+  const Shape& q = call.shape(0);
+  return {DType::kFloat32, {q[0], q[1], (q[2] + 63) / 64 * 64, has_mask ? 4 : 2}};
+}
+
+void need_type(const Call& call, size_t i, const TensorType& expected) {
+  call.need_shape(i, expected.shape);
+  if (call.dtype(i) == expected.dtype) return;
+  mismatch("operand " + std::to_string(i) + " of type " + std::string(name_of(expected.dtype)),
+           std::string(name_of(call.dtype(i))));
+}
+
 }  // namespace
 
 Types softmax(const Call& call) {
@@ -64,15 +77,18 @@ Types attention(const Call& call) {
 Types attention_grad(const Call& call) {
   const TensorType output = {call.dtype(0), attention_output(call, 7)};
   const TensorType statistics = statistics_type(call);
-  for (const size_t i : {3, 4, 5, 6}) {
-    const TensorType& expected = i == 4 || i == 5 ? statistics : output;
-    call.need_shape(i, expected.shape);
-    if (call.dtype(i) != expected.dtype) {
-      mismatch("operand " + std::to_string(i) + " of type " + std::string(name_of(expected.dtype)),
-               std::string(name_of(call.dtype(i))));
-    }
-  }
+  for (const size_t i : {3, 4, 5, 6}) need_type(call, i, i == 4 || i == 5 ? statistics : output);
   return {call.operand(0), call.operand(1), call.operand(2)};
+}
+
+Types attention_query_grad(const Call& call) {
+  return {attention_grad(call)[0], terms_type(call, call.operands.size() > 7)};
+}
+
+Types attention_key_grad(const Call& call) {
+  need_type(call, 3, {call.dtype(0), attention_output(call, 5)});
+  need_type(call, 4, terms_type(call, call.operands.size() > 5));
+  return {call.operand(1), call.operand(2)};
 }
 
 Types random(const Call& call) {

@@ -102,6 +102,22 @@ Types concat(const Call& call) {
   return {{call.dtype(0), shape}};
 }
 
+Types place(const Call& call) {
+  const Shape& shape = shape_attribute(call);
+  call.need_rank(0, static_cast<int64_t>(shape.size()));
+  const auto& starts = call.integers("starts", call.rank(0), 0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t end = 0;
+    if (__builtin_add_overflow(starts[d], call.shape(0)[d], &end) || end > shape[d]) {
+      mismatch("a place within " + to_string(shape),
+               to_string(call.shape(0)) + " at " + to_string(starts));
+    }
+  }
+  call.same_dtypes(0, call.operands.size());
+  if (call.operands.size() > 1) call.need_shape(1, shape);
+  return {{call.dtype(0), shape}};
+}
+
 Types iota(const Call& call) {
   const Shape& shape = shape_attribute(call);
   call.axis(static_cast<int64_t>(shape.size()));

@@ -72,6 +72,7 @@ Types broadcast(const Call& call);
 Types slice(const Call& call);
 Types pad(const Call& call);
 Types concat(const Call& call);
+Types place(const Call& call);
 Types iota(const Call& call);
 
 // Indexing.
@@ -104,6 +105,8 @@ Types softmax(const Call& call);
 Types normalize(const Call& call);
 Types attention(const Call& call);
 Types attention_grad(const Call& call);
+Types attention_query_grad(const Call& call);
+Types attention_key_grad(const Call& call);
 Types random(const Call& call);
 Types accumulate(const Call& call);
 Types stack_micro_batches(const Call& call);

@@ -4,6 +4,7 @@
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
+#include "passes/attention_support.h"
 
 namespace sgtc {
 namespace {
@@ -151,10 +152,40 @@ void expand_attention_grad(Expander& e) {
   e.give(2, shapes.product(shapes.grouped(weights), true, shapes.grouped(doutput), false));
 }
 
+void halve_attention_grad(Expander& e) {
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < e.operands(); ++i) operands.push_back(e.operand(i));
+  const std::vector<ValueId> of_queries =
+      e.graph().add_node(Op::kAttentionQueryGrad, operands, e.attributes());
+  std::vector<ValueId> rest = {operands[0], operands[1], operands[2], operands[6], of_queries[1]};
+  rest.insert(rest.end(), operands.begin() + 7, operands.end());
+  const std::vector<ValueId> of_keys =
+      e.graph().add_node(Op::kAttentionKeyGrad, rest, e.attributes());
+  e.give(0, of_queries[0]);
+  e.give(1, of_keys[0]);
+  e.give(2, of_keys[1]);
+}
+
 using Expansion = void (*)(Expander&);
 
-Expansion find_expansion(Op op, const ExpandOptions& options) {
-  switch (op) {
+Expansion find_attention_expansion(const Graph& graph, const Node& node,
+                                   const KernelTarget& target) {
+  std::vector<TensorType> types;
+  for (const ValueId operand : node.operands) types.push_back(graph.type(operand));
+  const bool is_gradient = node.op == Op::kAttentionGrad;
+  switch (attention_support(node.op, types, target)) {
+    case AttentionSupport::kNone:
+      return is_gradient ? expand_attention_grad : expand_attention;
+    case AttentionSupport::kHalves:
+      return halve_attention_grad;
+    case AttentionSupport::kWhole:
+      break;
+  }
+  return nullptr;
+}
+
+Expansion find_expansion(const Graph& graph, const Node& node, const KernelTarget& target) {
+  switch (node.op) {
     case Op::kSoftmax:
       return expand_softmax;
     case Op::kLogSoftmax:
@@ -162,9 +193,8 @@ Expansion find_expansion(Op op, const ExpandOptions& options) {
     case Op::kNormalize:
       return expand_normalize;
     case Op::kAttention:
-      return options.attention ? expand_attention : nullptr;
     case Op::kAttentionGrad:
-      return options.attention ? expand_attention_grad : nullptr;
+      return find_attention_expansion(graph, node, target);
     default:
       return nullptr;
   }
@@ -172,10 +202,10 @@ Expansion find_expansion(Op op, const ExpandOptions& options) {
 
 }  // namespace
 
-Graph expand_compositions(const Graph& graph, const ExpandOptions& options) {
+Graph expand_compositions(const Graph& graph, const KernelTarget& target) {
   Cloner cloner(graph);
   for (const Node& node : graph.nodes) {
-    if (const Expansion expand = find_expansion(node.op, options)) {
+    if (const Expansion expand = find_expansion(graph, node, target)) {
       Expander expander(node, cloner);
       expand(expander);
     } else {

@@ -1,13 +1,9 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "passes/kernel_target.h"
 
 namespace sgtc {
-
-struct ExpandOptions {
-  /// Whether attention and its gradient are opened too, for targets without such a kernel.
-  bool attention = false;
-};
 
 /// Opens softmax, log_softmax and normalize into elementwise operators and reductions that fuse
 /// with their neighbours. Runs when gradients exist, whose rules need them whole.
@@ -18,6 +14,8 @@ struct ExpandOptions {
 ///
 /// Attention follows the operator: scores = scale * q k^T + mask, with key position s visible to
 /// query t only if s <= t when causal; query heads that share a key head are rows of one product.
-Graph expand_compositions(const Graph& graph, const ExpandOptions& options = {});
+/// It and its gradient are opened where `target` has no kernel (attention_support.h), and the
+/// gradient becomes two halves where it has those.
+Graph expand_compositions(const Graph& graph, const KernelTarget& target = kCpuTarget);
 
 }  // namespace sgtc

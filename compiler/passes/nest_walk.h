@@ -60,6 +60,7 @@ class NestWalk {
   ExpressionId reshape(const Node& node, const ElementMap& map, const Guards& guards);
   ExpressionId pad(const Node& node, const ElementMap& map, const Guards& guards);
   ExpressionId concat(const Node& node, const ElementMap& map, const Guards& guards);
+  ExpressionId place(const Node& node, const ElementMap& map, const Guards& guards);
   ExpressionId iota(const Node& node, const ElementMap& map);
   ExpressionId indexing(const Node& node, const ElementMap& map, const Guards& guards);
   ExpressionId reduce(const Node& node, const ElementMap& map, const Guards& guards);

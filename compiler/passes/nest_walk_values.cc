@@ -112,6 +112,8 @@ ExpressionId NestWalk::movement(const Node& node, const ElementMap& map, const G
       return pad(node, map, guards);
     case Op::kConcat:
       return concat(node, map, guards);
+    case Op::kPlace:
+      return place(node, map, guards);
     case Op::kIota:
       return iota(node, map);
     default:
@@ -184,6 +186,25 @@ ExpressionId NestWalk::concat(const Node& node, const ElementMap& map, const Gua
     end = begin;
   }
   return result;
+}
+
+ExpressionId NestWalk::place(const Node& node, const ElementMap& map, const Guards& guards) {
+  const std::vector<int64_t>& starts = node.attributes.integers("starts");
+  const Shape& shape = graph_.shape(node.operands[0]);
+  const DType dtype = graph_.dtype(node.results[0]);
+  ElementMap inner = map;
+  Guards conditions;
+  for (size_t d = 0; d < map.size(); ++d) {
+    inner[d].constant -= starts[d];
+    Guard guard{inner[d], 0, shape[d]};
+    if (!always(guard)) conditions.push_back(guard);
+  }
+  ExpressionId rest =
+      node.operands.size() > 1 ? value(node.operands[1], map, guards) : body_.constant(dtype, 0, 0);
+  if (element_count(shape) == 0) return rest;
+  Guards inner_guards = guards;
+  inner_guards.insert(inner_guards.end(), conditions.begin(), conditions.end());
+  return select(conditions, value(node.operands[0], inner, inner_guards), rest, dtype);
 }
 
 ExpressionId NestWalk::select(const Guards& conditions, ExpressionId yes, ExpressionId no,

@@ -44,6 +44,13 @@ TEST_CASE("transposes, slices, pads and concatenations") {
       "output \"c\" %c");
 }
 
+TEST_CASE("parts are placed in a whole") {
+  check_text(
+      "feed %x: f32[3,5]\nfeed %y: f32[4,18]\n%p = place(%x, %y) {shape=[4,18], starts=[1,2]}\n"
+      "%n = neg(%p)\noutput \"n\" %n");
+  check_text("feed %x: f32[3,5]\n%p = place(%x) {shape=[3,18], starts=[0,13]}\noutput \"p\" %p");
+}
+
 TEST_CASE("reshapes inside a kernel") {
   check_text(
       "feed %x: f32[4,6,8]\n%e = exp(%x)\n%r = reshape(%e) {shape=[4,48]}\n"

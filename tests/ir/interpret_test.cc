@@ -209,6 +209,11 @@ TEST_CASE("movement") {
            {9, 1, 2, 9, 9, 9});
   is_close(eval("concat(%a, %b, %a) {axis=1}", {"f32[2,1] = [1, 2]", "f32[2,2] = [3, 4, 5, 6]"}),
            {1, 3, 4, 1, 2, 5, 6, 2});
+  is_close(eval("place(%a) {shape=[2,3], starts=[1,1]}", {"f32[1,2] = [1, 2]"}),
+           {0, 0, 0, 0, 1, 2});
+  is_close(eval("place(%a, %b) {shape=[2,2], starts=[0,1]}",
+                {"f32[2,1] = [1, 2]", "f32[2,2] = [3, 4, 5, 6]"}),
+           {3, 1, 5, 2});
   is_close(run("%y = iota() {axis=1, dtype=\"i32\", shape=[2,3]}"), {0, 1, 2, 0, 1, 2});
   is_close(run("%y = iota() {axis=0, dtype=\"f32\", shape=[2,3]}"), {0, 0, 0, 1, 1, 1});
 }

@@ -117,6 +117,32 @@ TEST_CASE("movement shape rules") {
   CHECK(types_of({}, "iota() {axis=1, dtype=\"i32\", shape=[2,3]}") == "i32[2,3]");
 }
 
+TEST_CASE("place shape rules") {
+  CHECK(types_of({"f32[2,3]"}, "place(%a) {shape=[4,3], starts=[2,0]}") == "f32[4,3]");
+  CHECK(types_of({"f32[2,3]", "f32[4,3]"}, "place(%a, %b) {shape=[4,3], starts=[1,0]}") ==
+        "f32[4,3]");
+  CHECK(types_of({"f32[2,3]"}, "place(%a) {shape=[4,3], starts=[3,0]}") ==
+        "place: expected a place within [4,3], found [2,3] at [3,0]");
+  CHECK(types_of({"f32[2,3]", "f32[4,4]"}, "place(%a, %b) {shape=[4,3], starts=[1,0]}") ==
+        "place: expected operand 1 of shape [4,3], found [4,4]");
+}
+
+TEST_CASE("the halves of the gradient of attention: shape rules") {
+  const std::string q = "bf16[2,4,70,16]", k = "bf16[2,2,5,16]", v = "bf16[2,2,5,8]";
+  const std::string o = "bf16[2,4,70,8]", m = "f32[2,4,70]";
+  CHECK(types_of({q, k, v, o, m, m, o},
+                 "attention_query_grad(%a, %b, %c, %d, %e, %f, %g) {scale=1.0}") ==
+        q + " f32[2,4,128,2]");
+  CHECK(types_of({q, k, v, o, m, m, o, "bf16[5]"},
+                 "attention_query_grad(%a, %b, %c, %d, %e, %f, %g, %h) {scale=1.0}") ==
+        q + " f32[2,4,128,4]");
+  CHECK(types_of({q, k, v, o, "f32[2,4,128,2]"},
+                 "attention_key_grad(%a, %b, %c, %d, %e) {scale=1.0}") == k + " " + v);
+  CHECK(types_of({q, k, v, o, "f32[2,4,70,2]"},
+                 "attention_key_grad(%a, %b, %c, %d, %e) {scale=1.0}") ==
+        "attention_key_grad: expected operand 4 of shape [2,4,128,2], found [2,4,70,2]");
+}
+
 TEST_CASE("indexing shape rules") {
   CHECK(types_of({"f32[5,4]", "i64[2,3]"}, "gather(%a, %b) {axis=0}") == "f32[2,3,4]");
   CHECK(types_of({"f32[5,4]", "i32[]"}, "gather(%a, %b) {axis=1}") == "f32[5]");

@@ -1,5 +1,6 @@
 #include "passes/expand_compositions.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autodiff/differentiate.h"
@@ -16,14 +17,13 @@ int64_t compositions_in(const Graph& graph) {
   return count;
 }
 
-/// All outputs before and after, in double, for states set to a fixed pattern.
-void check_same(const Graph& graph) {
-  const Graph expanded = expand_compositions(graph, {.attention = true});
-  verify(expanded, "expand_compositions");
-  CHECK(compositions_in(expanded) == 0);
+/// All outputs before and after, in double, for states and feeds set to a fixed pattern.
+void check_equal(const Graph& graph, const Graph& expanded) {
   Interpreter before(graph, Precision::kFloat64);
   Interpreter after(expanded, Precision::kFloat64);
-  for (ValueId state : graph.states) {
+  std::vector<ValueId> leaves = graph.states;
+  leaves.insert(leaves.end(), graph.feeds.begin(), graph.feeds.end());
+  for (const ValueId state : leaves) {
     const Value& value = graph.value(state);
     std::vector<double> values(static_cast<size_t>(element_count(value.type.shape)));
     for (size_t i = 0; i < values.size(); ++i) {
@@ -43,6 +43,14 @@ void check_same(const Graph& graph) {
       CHECK(found.at(i) == Approx(expected.at(i)).epsilon(1e-9).margin(1e-9));
     }
   }
+}
+
+/// The same for a target without kernels of attention.
+void check_same(const Graph& graph) {
+  const Graph expanded = expand_compositions(graph, kAmpereTarget);
+  verify(expanded, "expand_compositions");
+  CHECK(compositions_in(expanded) == 0);
+  check_equal(graph, expanded);
 }
 
 }  // namespace
@@ -89,7 +97,7 @@ TEST_CASE("half precision is widened inside") {
   CHECK(graph.dtype(graph.outputs[0].value) == DType::kBFloat16);
 }
 
-TEST_CASE("attention is kept unless asked for") {
+TEST_CASE("attention is kept on CPUs") {
   const Graph graph = parse_graph(
       "state parameter %q: f32[1,2,3,4] = zero\n%o, %m, %l = attention(%q, %q, %q) {scale=0.5}\n"
       "output \"o\" %o\n");
@@ -119,4 +127,50 @@ TEST_CASE("attention and its gradient open, with shared key heads, mask and caus
         {"d" + result.graph.value(gradient.state).name, gradient.uses[0]});
   }
   check_same(result.graph);
+}
+
+namespace {
+
+Graph bf16_attention(const std::string& size, const std::string& mask) {
+  const std::string operands = mask.empty() ? "(%q, %k, %v)" : "(%q, %k, %v, %mask)";
+  Diagnostics diagnostics;
+  Differentiated result = differentiate(
+      parse_graph("state parameter %q: bf16[2,4,70," + size + "] = zero\n" +
+                  "state parameter %k: bf16[2,2,5," + size + "] = zero\n" +
+                  "state parameter %v: bf16[2,2,5,16] = zero\n" + mask +
+                  "%o, %m, %sum = attention" + operands + " {scale=0.75}\n" +
+                  "%s = mul(%o, %o)\n%l = reduce_sum(%s) {axes=[0,1,2,3]}\noutput \"loss\" %l\n"),
+      diagnostics);
+  for (const ParameterGradient& gradient : result.gradients) {
+    result.graph.outputs.push_back(
+        {"d" + result.graph.value(gradient.state).name, gradient.uses[0]});
+  }
+  return result.graph;
+}
+
+int64_t count_of(const Graph& graph, Op op) {
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.op == op; });
+}
+
+}  // namespace
+
+TEST_CASE("on sm_90a the gradient of attention becomes two halves with the same results") {
+  const std::string mask = GENERATE("", "feed %mask: bf16[2,1,1,5]\n", "feed %mask: bf16[70,5]\n");
+  const Graph graph = bf16_attention("8", mask);
+  const Graph halved = expand_compositions(graph, kHopperTarget);
+  verify(halved, "expand_compositions");
+  CHECK(count_of(halved, Op::kAttention) == 1);
+  CHECK(count_of(halved, Op::kAttentionGrad) == 0);
+  CHECK(count_of(halved, Op::kAttentionQueryGrad) == 1);
+  CHECK(count_of(halved, Op::kAttentionKeyGrad) == 1);
+  check_equal(graph, halved);
+}
+
+TEST_CASE("attention opens on sm_90a where its kernels do not fit") {
+  const std::string size = GENERATE("12", "136");
+  const Graph opened = expand_compositions(bf16_attention(size, ""), kHopperTarget);
+  CHECK(compositions_in(opened) == 0);
+  const std::string mask = "feed %mask: bf16[70,1]\n";
+  CHECK(compositions_in(expand_compositions(bf16_attention("8", mask), kHopperTarget)) == 0);
 }

@@ -1,0 +1,25 @@
+// Which attentions a target has kernels for.
+#pragma once
+
+#include <vector>
+
+#include "ir/ops.h"
+#include "passes/kernel_target.h"
+
+namespace sgtc {
+
+enum class AttentionSupport {
+  kNone,    // products and a softmax
+  kWhole,   // one kernel
+  kHalves,  // a gradient that is attention_query_grad and attention_key_grad
+};
+
+/// How `target` computes an attention or attention_grad with operands of these types.
+///
+/// CPUs have kernels for all. sm_90a has them for bfloat16 with sizes of heads that are multiples
+/// of 8, at most 128, and masks of a value per key. Each of the two operators has the same results
+/// either way, so one may be open and the other not.
+AttentionSupport attention_support(Op op, const std::vector<TensorType>& operands,
+                                   const KernelTarget& target);
+
+}  // namespace sgtc
