@@ -31,10 +31,13 @@
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "passes/gpu/align_products.h"
+#include "passes/join_pads.h"
 #include "passes/recognize_attention.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
 #include "passes/simplify.h"
+#include "passes/sink_movements.h"
+#include "passes/sink_widenings.h"
 #include "passes/split_reductions.h"
 #include "plan/text.h"
 #include "plan/verify.h"
@@ -84,8 +87,10 @@ Graph optimize(Graph graph, const KernelTarget& target, PassRunner& passes) {
   graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
   graph = passes.run("simplify", [&] { return simplify(graph); });
+  // Gradients of what was split; before expansion and fusion, which would add up zeros.
+  graph = passes.run("join-pads", [&] { return join_pads(graph); });
   // Compositions had to stay whole for their gradient rules; from here on there are only
-  // elementwise operators, movements, indexing, reductions and contractions.
+  // elementwise operators, movements, indexing, reductions, contractions and attention.
   graph = passes.run("expand-compositions", [&] { return expand_compositions(graph); });
   // Expansion leaves constants and reshapes that cancel.
   graph = passes.run("simplify-expanded", [&] { return simplify(fold_constants(graph)); });
@@ -98,10 +103,20 @@ Graph optimize(Graph graph, const KernelTarget& target, PassRunner& passes) {
                      [&] { return eliminate_common_subexpressions(graph); });
   // Last of the value-level passes: no value is added from here on except by splitting.
   graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
+  // Types are final, so it is known which attentions the target has a kernel for.
+  if (target.is_gpu()) {
+    graph = passes.run("expand-attention", [&] {
+      return simplify(fold_constants(expand_compositions(graph, target)));
+    });
+  }
+  // Shows which movements move values of a narrow type.
+  graph = passes.run("sink-widenings", [&] { return sink_widenings(graph); });
   // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits
   // do not depend on what is fused.
   const ReductionSplit& split = target.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
-  return passes.run("split-reductions", [&] { return split_reductions(graph, split); });
+  graph = passes.run("split-reductions", [&] { return split_reductions(graph, split); });
+  // Directly before fusion, which then sees movements beside the kernels that take them over.
+  return passes.run("sink-movements", [&] { return sink_movements(graph, target); });
 }
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
@@ -139,6 +154,7 @@ class Compilation {
 
  private:
   Graph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
+  Graph find_attention(const Graph& graph, PassRunner& passes) const;
   Differentiated with_gradients(const Graph& imported, const Graph& separated, PassRunner& passes);
   Differentiated given_gradients(const Graph& imported, const Graph& separated);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
@@ -186,7 +202,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   diagnostics_.checkpoint();
   // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
   // which sees the operators that the user wrote.
-  separated = passes.run("recognize-attention", [&] { return recognize_attention(separated); });
+  separated = find_attention(separated, passes);
   Differentiated differentiated = with_gradients(graph, separated, passes);
   // Before the update, which then works with the gradients of all replicas.
   passes.run("replicate", [&] {
@@ -203,6 +219,13 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   });
   if (stops_after("autodiff")) return graph;
   return optimize(std::move(graph), kernel_target_, passes);
+}
+
+/// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
+/// single precision.
+Graph Compilation::find_attention(const Graph& graph, PassRunner& passes) const {
+  if (kernel_target_.is_gpu() && options_.precision == "fp32") return graph;
+  return passes.run("recognize-attention", [&] { return recognize_attention(graph); });
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.
@@ -251,8 +274,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
     return evaluation.graph;
   });
   // As for training.
-  evaluation.graph =
-      passes.run("recognize-attention", [&] { return recognize_attention(evaluation.graph); });
+  evaluation.graph = find_attention(evaluation.graph, passes);
   evaluation.graph = optimize(std::move(evaluation.graph), kernel_target_, passes);
   return evaluation;
 }

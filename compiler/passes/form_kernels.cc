@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "passes/anchor_geometry.h"
+#include "passes/anchor_layouts.h"
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
 #include "passes/gpu/anchor_launch.h"
@@ -82,6 +83,30 @@ void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
   }
 }
 
+// Operands and results are parts of what lies in memory. A part of a value from outside is updated.
+void set_strided_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
+  const Node& anchor = graph.node(group.anchor);
+  spec.anchor = anchor.op;
+  spec.kind = name_of(anchor.op);
+  spec.attributes = anchor.attributes;
+  const std::optional<AnchorLayouts> layouts = anchor_layouts(graph, group);
+  SGTC_CHECK(layouts.has_value(), "a fused group has no layouts");
+  for (size_t i = 0; i < anchor.operands.size(); ++i) {
+    const StridedView& view = layouts->operands[i];
+    spec.operand_types.push_back(graph.type(anchor.operands[i]));
+    spec.operand_arguments.push_back(ensure_argument(spec, view.base, AccessMode::kRead));
+    spec.operand_layouts.push_back({view.offset, view.strides});
+  }
+  for (size_t i = 0; i < anchor.results.size(); ++i) {
+    const StridedView& view = layouts->results[i];
+    const bool is_part = std::count(group.inputs.begin(), group.inputs.end(), view.base) > 0;
+    spec.result_types.push_back(graph.type(anchor.results[i]));
+    spec.result_arguments.push_back(
+        ensure_argument(spec, view.base, is_part ? AccessMode::kUpdate : AccessMode::kWrite));
+    spec.result_layouts.push_back({view.offset, view.strides});
+  }
+}
+
 void set_status(const Graph& graph, const Group& group, int64_t first_checked, KernelSpec& spec) {
   for (NodeId node : group.nodes) {
     if (!is_checked(graph.node(node).op)) continue;
@@ -138,6 +163,11 @@ std::string code_text(const KernelSpec& spec) {
   };
   append_types(spec.operand_types, spec.operand_arguments);
   append_types(spec.result_types, spec.result_arguments);
+  for (const auto* layouts : {&spec.operand_layouts, &spec.result_layouts}) {
+    for (const StridedLayout& layout : *layouts) {
+      out << layout.offset << to_string(layout.strides) << "\n";
+    }
+  }
   for (const KernelArgument& argument : spec.arguments) {
     out << static_cast<int>(argument.kind) << " " << static_cast<int>(argument.mode) << "\n";
   }
@@ -179,6 +209,8 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
     } else {
       spec.blocks = block_grid(spec.nest).blocks();
     }
+  } else if (takes_strides(graph.node(group.anchor).op, target)) {
+    set_strided_anchor(graph, group, spec);
   } else {
     if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, spec);
     set_anchor(graph, group, spec);

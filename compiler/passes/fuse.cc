@@ -13,6 +13,7 @@
 // deterministic:
 //   1. Anchors take elementwise consumers as their epilogue: the result is still in registers.
 //      First, since a contraction's result is the most expensive one to write and read again.
+//      Those whose kernels take strides take the movements around them (anchor_layouts.h).
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other.
 // Left out: computing a cheap producer again in several consumers (every node is in one group, and
@@ -26,6 +27,7 @@
 #include <tuple>
 #include <utility>
 
+#include "passes/anchor_layouts.h"
 #include "passes/anchor_tile.h"
 #include "passes/group_graph.h"
 #include "passes/group_nest.h"
@@ -53,7 +55,7 @@ class Fuser {
   }
 
   std::vector<Group> run() {
-    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) grow_epilogue(id);
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) grow_anchor(id);
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) take_producers(id);
     merge_siblings();
     return groups_.ordered();
@@ -64,6 +66,9 @@ class Fuser {
   std::optional<double> cost_of(const Group& group) const {
     if (!has_code(group)) return 0;
     const Graph& graph = groups_.graph();
+    if (has_strides(group)) {
+      return anchor_layouts(graph, group) ? std::optional(kLaunchCycles) : std::nullopt;
+    }
     if (group.kind == Group::Kind::kAnchor && !has_tile(group)) {
       if (group.nodes.size() > 1) return std::nullopt;
       return kLaunchCycles;
@@ -78,6 +83,11 @@ class Fuser {
   bool has_tile(const Group& group) const {
     const Graph& graph = groups_.graph();
     return anchor_tile(graph, graph.node(group.anchor)).has_value();
+  }
+
+  bool has_strides(const Group& group) const {
+    return group.kind == Group::Kind::kAnchor &&
+           takes_strides(groups_.graph().node(group.anchor).op, target_);
   }
 
   bool try_merge(GroupId a, GroupId b) {
@@ -113,26 +123,25 @@ class Fuser {
            (groups_[id].kind == Group::Kind::kLoop || groups_[id].kind == Group::Kind::kView);
   }
 
-  void grow_epilogue(GroupId id) {
+  void grow_anchor(GroupId id) {
     if (!groups_.is_alive(id) || groups_[id].kind != Group::Kind::kAnchor) return;
-    if (!has_tile(groups_[id])) return;
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (GroupId consumer : groups_.consumers(id)) {
-        changed = is_loop(consumer) && try_merge(id, consumer);
-        if (changed) break;
-      }
-    }
+    const bool strides = has_strides(groups_[id]);
+    if (strides || has_tile(groups_[id])) take(id, &GroupGraph::consumers);
+    if (strides) take(id, &GroupGraph::producers);
   }
 
   void take_producers(GroupId node) {
-    GroupId id = groups_.group_of(node);
-    bool changed = is_loop(id);
+    const GroupId id = groups_.group_of(node);
+    if (is_loop(id)) take(id, &GroupGraph::producers);
+  }
+
+  // Merges a group with its neighbours, one after the other, until none fits.
+  void take(GroupId id, std::vector<GroupId> (GroupGraph::*neighbours)(GroupId) const) {
+    bool changed = true;
     while (changed) {
       changed = false;
-      for (GroupId producer : groups_.producers(id)) {
-        changed = is_loop(producer) && try_merge(id, producer);
+      for (GroupId neighbour : (groups_.*neighbours)(id)) {
+        changed = is_loop(neighbour) && try_merge(id, neighbour);
         if (changed) break;
       }
     }

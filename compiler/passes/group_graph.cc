@@ -54,9 +54,8 @@ bool GroupGraph::is_needed_outside(const Group& group, ValueId value) const {
     chained = chained || graph_.node(user).op == Op::kAccumulate;
   }
   bool is_effect = info(producer.op).kind == OpKind::kMicroBatch;
-  bool is_written_whole = !is_loop_op(producer.op) && producer.results.size() > 1;
   bool is_unread = users_[static_cast<size_t>(value)].empty();
-  return (is_effect && !chained) || is_written_whole || is_unread;
+  return (is_effect && !chained) || is_unread;
 }
 
 void GroupGraph::set_interface(Group& group) const {

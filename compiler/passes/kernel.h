@@ -80,6 +80,13 @@ struct GpuLaunch {
   std::vector<TensorMap> tensor_maps;
 };
 
+/// Element (i, j, …) of a tensor is element offset + i * strides[0] + j * strides[1] + … of its
+/// argument.
+struct StridedLayout {
+  int64_t offset = 0;
+  std::vector<int64_t> strides;
+};
+
 /// A pointer that a written kernel gets.
 struct TensorPointer {
   enum class Kind : uint8_t { kNull, kArgument, kTensorMap };
@@ -109,6 +116,9 @@ struct KernelSpec {
   /// in the epilogue is kNone.
   std::vector<int32_t> operand_arguments;
   std::vector<int32_t> result_arguments;
+  /// Of anchors that take any strides (anchor_layouts.h): one per operand and result.
+  std::vector<StridedLayout> operand_layouts;
+  std::vector<StridedLayout> result_layouts;
   std::vector<KernelArgument> arguments;
   int64_t blocks = 1;           // independent units of work
   int64_t workspace_bytes = 0;  // size of the workspace argument

@@ -130,16 +130,20 @@ class Assigner {
       join(node.results[0], node.operands[0]);
     }
     for (size_t g = 0; g < program_.groups.size(); ++g) {
-      const Group& group = program_.groups[g];
-      if (group.kind != Group::Kind::kView || !runs_here(g)) continue;
-      for (const NodeId id : group.nodes) {
-        const Node& node = graph_.node(id);
-        join(node.results[0], node.operands[0]);
-      }
+      if (!runs_here(g)) continue;
+      for (const NodeId id : program_.groups[g].nodes) join_view(program_.groups[g], id);
     }
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       if (program_.groups[g].kind == Group::Kind::kCollective && runs_here(g)) join_collective(g);
     }
+  }
+
+  // Views have their operand's bytes; anchors write their parts of a tensor in place.
+  void join_view(const Group& group, NodeId id) {
+    const Node& node = graph_.node(id);
+    if (group.kind == Group::Kind::kView) join(node.results[0], node.operands[0]);
+    const bool is_part = node.op == Op::kPlace && node.operands.size() > 1;
+    if (group.kind == Group::Kind::kAnchor && is_part) join(node.results[0], node.operands[1]);
   }
 
   // In place where the operand is memory of this program alone that nobody else reads.

@@ -22,6 +22,9 @@ std::vector<LoopCase> checked_loops();
 /// Matrix products for tensor cores, compared with the interpreter.
 std::vector<LoopCase> checked_matmuls();
 
+/// Attention and its gradient, compared with the interpreter.
+std::vector<LoopCase> checked_attentions();
+
 /// Large ones, whose bandwidth is measured.
 std::vector<LoopCase> measured_loops();
 

@@ -15,6 +15,7 @@
 #include "ir/interpret.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
+#include "passes/sink_movements.h"
 #include "support/diagnostics.h"
 
 namespace sgtc::testing {
@@ -42,7 +43,10 @@ std::string bytes_of(const Literal& literal) {
 class Packer {
  public:
   Packer(const LoopCase& source, bool is_measured)
-      : source_(source), graph_(parse_graph(source.text)), is_measured_(is_measured) {
+      : source_(source),
+        target_{kHopperTarget.name, source.multiprocessors},
+        graph_(sink_movements(parse_graph(source.text), target_)),
+        is_measured_(is_measured) {
     program_.name = source.name;
     program_.tolerance = source.tolerance;
     program_.status = source.status.empty() ? std::vector<int64_t>{0, 0, 0} : source.status;
@@ -53,14 +57,14 @@ class Packer {
 
   LoopProgram pack() {
     fill_leaves();
-    const KernelTarget target = {kHopperTarget.name, source_.multiprocessors};
-    for (const Group& group : fuse(graph_, {}, target)) {
+    for (const Group& group : fuse(graph_, {}, target_)) {
       if (group.kind == Group::Kind::kView) {
         for (NodeId node : group.nodes) {
           buffer_of_[graph_.node(node).results[0]] = buffer_of_.at(graph_.node(node).operands[0]);
         }
       } else {
-        add_kernel(form_kernel(graph_, group, 0, target));
+        add_kernel(form_kernel(graph_, group, 0, target_));
+        find_placed(group);
         for (NodeId node : group.nodes) {
           program_.operations += flops_of(graph_, graph_.node(node));
         }
@@ -110,6 +114,15 @@ class Packer {
       return;
     }
     add_buffer(argument.value, "");
+  }
+
+  // What kernels write part by part lies in one buffer.
+  void find_placed(const Group& group) {
+    for (const NodeId id : group.nodes) {
+      const Node& node = graph_.node(id);
+      if (node.op != Op::kPlace || node.operands.size() < 2) continue;
+      buffer_of_[node.results[0]] = buffer_of_.at(node.operands[1]);
+    }
   }
 
   int64_t add_buffer(int64_t bytes, std::string pattern) {
@@ -183,6 +196,7 @@ class Packer {
   }
 
   const LoopCase& source_;
+  KernelTarget target_;
   Graph graph_;
   bool is_measured_;
   LoopProgram program_;
@@ -212,7 +226,8 @@ void pack_all(const std::filesystem::path& folder) {
     cases.insert(cases.end(), further.begin(), further.end());
     return cases;
   };
-  const std::string checked = pack(with(checked_loops(), checked_matmuls()), false);
+  const std::string checked =
+      pack(with(with(checked_loops(), checked_matmuls()), checked_attentions()), false);
   const std::string measured = pack(with(measured_loops(), measured_matmuls()), true);
   gpu::GpuCompileOptions options{"sm_90a", gpu::find_ptxas(), 2, false};
   if (options.ptxas.empty()) throw Error("ptxas not found; set CUDA_HOME");
