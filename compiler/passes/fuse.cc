@@ -13,7 +13,8 @@
 // deterministic:
 //   1. Anchors take elementwise consumers as their epilogue: the result is still in registers.
 //      First, since a contraction's result is the most expensive one to write and read again.
-//      Those whose kernels take strides take the movements around them (anchor_layouts.h).
+//      Those whose kernels take strides take the movements around them (anchor_layouts.h), before
+//      others store what these would read.
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other.
 // Left out: computing a cheap producer again in several consumers (every node is in one group, and
@@ -55,7 +56,9 @@ class Fuser {
   }
 
   std::vector<Group> run() {
-    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) grow_anchor(id);
+    grow_anchors([&](const Group& group) { return has_strides(group); },
+                 {&GroupGraph::consumers, &GroupGraph::producers});
+    grow_anchors([&](const Group& group) { return has_tile(group); }, {&GroupGraph::consumers});
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) take_producers(id);
     merge_siblings();
     return groups_.ordered();
@@ -123,11 +126,15 @@ class Fuser {
            (groups_[id].kind == Group::Kind::kLoop || groups_[id].kind == Group::Kind::kView);
   }
 
-  void grow_anchor(GroupId id) {
-    if (!groups_.is_alive(id) || groups_[id].kind != Group::Kind::kAnchor) return;
-    const bool strides = has_strides(groups_[id]);
-    if (strides || has_tile(groups_[id])) take(id, &GroupGraph::consumers);
-    if (strides) take(id, &GroupGraph::producers);
+  using Neighbours = std::vector<GroupId> (GroupGraph::*)(GroupId) const;
+
+  template <typename Fits>
+  void grow_anchors(Fits fits, const std::vector<Neighbours>& sides) {
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
+      const bool is_anchor =
+          groups_.is_alive(id) && groups_[id].kind == Group::Kind::kAnchor && fits(groups_[id]);
+      for (const Neighbours side : is_anchor ? sides : std::vector<Neighbours>()) take(id, side);
+    }
   }
 
   void take_producers(GroupId node) {
@@ -136,7 +143,7 @@ class Fuser {
   }
 
   // Merges a group with its neighbours, one after the other, until none fits.
-  void take(GroupId id, std::vector<GroupId> (GroupGraph::*neighbours)(GroupId) const) {
+  void take(GroupId id, Neighbours neighbours) {
     bool changed = true;
     while (changed) {
       changed = false;

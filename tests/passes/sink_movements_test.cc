@@ -120,6 +120,23 @@ TEST_CASE("layouts say where heads lie in the packed tensors") {
   CHECK(of_keys.result_layouts[1].offset == 128);
 }
 
+TEST_CASE("a product before attention does not store its heads apart") {
+  const Graph graph = sink_movements(parse_graph(R"(
+feed %x: bf16[160,32]
+feed %w: bf16[32,64]
+feed %k: bf16[2,4,80,16]
+%p = matmul(%x, %w)
+%r = reshape(%p) {shape=[2,80,4,16]}
+%q = transpose(%r) {perm=[0,2,1,3]}
+%o, %m, %s = attention(%q, %k, %k) {scale=0.25}
+output "o" %o
+)"),
+                                     kHopperTarget);
+  CHECK(kernels_of(graph, kHopperTarget) ==
+        "anchor forward: matmul (x, w) -> (p)\n"
+        "anchor forward: reshape transpose attention (p, k) -> (o, m, s)\n");
+}
+
 TEST_CASE("targets without strided kernels keep their movements") {
   const Graph graph = parse_graph(kStages);
   CHECK(to_text(sink_movements(graph, kCpuTarget)) == to_text(graph));
