@@ -64,7 +64,7 @@ class Simplifier {
       case Op::kMatMul:
         absorb_transpose(candidate, 0, "transpose_a");
         absorb_transpose(candidate, 1, "transpose_b");
-        return kNone;
+        return fold_batches(candidate);
       default:
         return kNone;
     }
@@ -205,6 +205,33 @@ class Simplifier {
     candidate.attributes.set(flag, 1 - candidate.attributes.integer_or(flag, 0));
   }
 
+  // The value of a further node, simplified.
+  ValueId append(Candidate candidate) {
+    graph_.context().id = 0;
+    const ValueId simple = simplify(candidate);
+    if (simple != kNone) return simple;
+    return graph_.add(candidate.op, candidate.operands, candidate.attributes);
+  }
+
+  ValueId reshaped(ValueId value, const Shape& shape) {
+    return append({Op::kReshape, {value}, {{"shape", shape}}});
+  }
+
+  // [..., m, k] times one matrix: the batches are rows, so that kernels see one large product.
+  ValueId fold_batches(const Candidate& candidate) {
+    const Shape a = graph_.shape(candidate.operands[0]);
+    const Shape b = graph_.shape(candidate.operands[1]);
+    const bool one_matrix = element_count(Shape(b.begin(), b.end() - 2)) == 1;
+    if (!one_matrix || std::max(a.size(), b.size()) == 2) return kNone;
+    if (candidate.attributes.integer_or("transpose_a", 0) != 0) return kNone;
+    const int64_t rows = element_count(Shape(a.begin(), a.end() - 1));
+    const ValueId product = append({Op::kMatMul,
+                                    {reshaped(candidate.operands[0], {rows, a.back()}),
+                                     reshaped(candidate.operands[1], Shape(b.end() - 2, b.end()))},
+                                    candidate.attributes});
+    return reshaped(product, result_type(candidate).shape);
+  }
+
   Graph& graph_;
 };
 
@@ -221,9 +248,9 @@ Graph simplify(const Graph& graph) {
     }
     Candidate candidate = {node.op, {}, node.attributes};
     for (const ValueId operand : node.operands) candidate.operands.push_back(cloner[operand]);
+    cloner.inherit(node);
     ValueId result = simplifier.simplify(candidate);
     if (result == kNone) {
-      cloner.inherit(node);
       result = cloner.target().add(candidate.op, candidate.operands, candidate.attributes,
                                    graph.value(node.results[0]).name);
     }

@@ -12,6 +12,7 @@ namespace sgtc {
 ///   broadcast; a transpose that only moves dimensions of size 1 is a reshape;
 /// - a broadcast that an elementwise operator does by itself;
 /// - a transpose of the last two dimensions that a matmul does by itself;
+/// - a matmul of batches with one matrix: the batches are rows of one product, between reshapes;
 /// - where with a constant condition;
 /// - pow with a constant exponent: 1 is x, 2 is x * x, 0.5 is sqrt(x). This one deviates where the
 ///   result is exact in neither form (the last place), and 0.5 at -0 (-0 instead of 0) and -inf

@@ -125,6 +125,36 @@ output "z" %z
 )");
 }
 
+TEST_CASE("batches that share one matrix are rows of one product") {
+  CHECK(simplified(R"(feed %a: f32[2,3,5,4]
+feed %b: f32[1,7,4]
+%y = matmul(%a, %b) {transpose_b=1}
+output "y" %y
+)") == R"(feed %a: f32[2,3,5,4]
+feed %b: f32[1,7,4]
+%reshape: f32[30,4] = reshape(%a) {shape=[30,4]} #2
+%reshape_1: f32[7,4] = reshape(%b) {shape=[7,4]} #3
+%matmul: f32[30,7] = matmul(%reshape, %reshape_1) {transpose_b=1} #4
+%reshape_2: f32[2,3,5,7] = reshape(%matmul) {shape=[2,3,5,7]} #5
+output "y" %reshape_2
+)");
+}
+
+TEST_CASE("batches with matrices of their own, or transposed, stay") {
+  const std::string other = R"(feed %a: f32[2,5,4]
+feed %b: f32[2,4,7]
+%y: f32[2,5,7] = matmul(%a, %b) #1
+output "y" %y
+)";
+  CHECK(simplified(other) == other);
+  const std::string transposed = R"(feed %a: f32[2,4,5]
+feed %b: f32[4,7]
+%y: f32[2,5,7] = matmul(%a, %b) {transpose_a=1} #1
+output "y" %y
+)";
+  CHECK(simplified(transposed) == transposed);
+}
+
 TEST_CASE("where with a constant condition takes one branch") {
   CHECK(
       is_identity("constant %c: bool[2,1] = [1,1]\nconstant %o: f32[] = [7]\n"
