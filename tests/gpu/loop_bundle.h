@@ -27,7 +27,7 @@ struct LoopMap {
 };
 
 struct LoopLaunch {
-  std::string symbol;  // the kernel; its cubin is SYMBOL.cubin
+  std::string symbol;  // the kernel; its code is SYMBOL.cubin or SYMBOL.ptx
   int64_t threads = 0;
   int64_t blocks = 0;
   int64_t any_grid = 0;  // whether fewer blocks compute the same

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "gpu/cuda_driver.h"
@@ -26,7 +27,9 @@ class Program {
       memory_.push_back(std::make_unique<DeviceMemory>(std::max<size_t>(bytes, 16)));
     }
     for (const LoopLaunch& launch : program.launches) {
-      kernels_.emplace_back(folder + "/" + launch.symbol + ".cubin", launch.symbol);
+      const std::string file = folder + "/" + launch.symbol;
+      const bool is_assembled = std::filesystem::exists(file + ".cubin");
+      kernels_.emplace_back(file + (is_assembled ? ".cubin" : ".ptx"), launch.symbol);
       maps_.push_back(maps_of(launch));
     }
   }

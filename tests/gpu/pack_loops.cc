@@ -1,11 +1,15 @@
 // Compiles the kernels of the test graphs and writes them with inputs and expected results:
-// pack_loops FOLDER writes FOLDER/loops.bundle and FOLDER/SYMBOL.cubin.
+// pack_loops FOLDER [--ptx] [--only WORD] writes FOLDER/checked.bundle, FOLDER/measured.bundle,
+// FOLDER/SYMBOL.ptx and, unless told to leave the assembling to others, FOLDER/SYMBOL.cubin, of the
+// programs whose names contain WORD.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "codegen/gpu/compile.h"
 #include "codegen/gpu/ptxas.h"
@@ -211,11 +215,35 @@ void write_file(const std::filesystem::path& file, const std::string& bytes) {
   if (!stream) throw Error(file.string() + ": cannot write");
 }
 
-void pack_all(const std::filesystem::path& folder) {
+struct Options {
+  std::filesystem::path folder;
+  bool ptx_alone = false;
+  std::string only;
+};
+
+void write_kernels(const std::vector<KernelSpec>& specs, const Options& options) {
+  const int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  gpu::GpuCompileOptions compile{kHopperTarget.name, "", jobs, false};
+  if (!options.ptx_alone) {
+    compile.ptxas = gpu::find_ptxas();
+    if (compile.ptxas.empty()) throw Error("ptxas not found; set CUDA_HOME, or use --ptx");
+  }
+  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs, compile)) {
+    write_file(options.folder / (kernel.symbol + ".ptx"), kernel.ptx);
+    if (options.ptx_alone) continue;
+    write_file(options.folder / (kernel.symbol + ".cubin"), kernel.cubin);
+    if (kernel.report.find(" 0 bytes spill stores") == std::string::npos) {
+      std::printf("%s: %s\n", kernel.symbol.c_str(), kernel.report.c_str());
+    }
+  }
+}
+
+void pack_all(const Options& options) {
   std::vector<KernelSpec> specs;
   auto pack = [&](const std::vector<LoopCase>& cases, bool is_measured) {
     std::vector<LoopProgram> programs;
     for (const LoopCase& source : cases) {
+      if (source.name.find(options.only) == std::string::npos) continue;
       Packer packer(source, is_measured);
       programs.push_back(packer.pack());
       specs.insert(specs.end(), packer.specs.begin(), packer.specs.end());
@@ -229,30 +257,41 @@ void pack_all(const std::filesystem::path& folder) {
   const std::string checked =
       pack(with(with(checked_loops(), checked_matmuls()), checked_attentions()), false);
   const std::string measured = pack(with(measured_loops(), measured_matmuls()), true);
-  gpu::GpuCompileOptions options{"sm_90a", gpu::find_ptxas(), 2, false};
-  if (options.ptxas.empty()) throw Error("ptxas not found; set CUDA_HOME");
-  std::filesystem::create_directories(folder);
-  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs, options)) {
-    if (kernel.report.find(" 0 bytes spill stores") == std::string::npos) {
-      std::printf("%s: %s\n", kernel.symbol.c_str(), kernel.report.c_str());
+  std::filesystem::create_directories(options.folder);
+  write_kernels(specs, options);
+  write_file(options.folder / "checked.bundle", checked);
+  write_file(options.folder / "measured.bundle", measured);
+}
+
+// Nothing if the words are not understood.
+std::optional<Options> parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--ptx") {
+      options.ptx_alone = true;
+    } else if (word == "--only" && i + 1 < argc) {
+      options.only = argv[++i];
+    } else if (options.folder.empty() && word.rfind("--", 0) != 0) {
+      options.folder = word;
+    } else {
+      return std::nullopt;
     }
-    write_file(folder / (kernel.symbol + ".cubin"), kernel.cubin);
-    write_file(folder / (kernel.symbol + ".ptx"), kernel.ptx);
   }
-  write_file(folder / "checked.bundle", checked);
-  write_file(folder / "measured.bundle", measured);
+  return options.folder.empty() ? std::nullopt : std::optional(options);
 }
 
 }  // namespace
 }  // namespace sgtc::testing
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+  const auto options = sgtc::testing::parse(argc, argv);
+  if (!options) {
+    std::fprintf(stderr, "usage: %s FOLDER [--ptx] [--only WORD]\n", argv[0]);
     return 2;
   }
   try {
-    sgtc::testing::pack_all(argv[1]);
+    sgtc::testing::pack_all(*options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
