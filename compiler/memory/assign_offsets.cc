@@ -5,14 +5,11 @@
 #include <string>
 
 #include "memory/plan_offsets.h"
+#include "schedule/arena_alignment.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
-
-constexpr int64_t kAlignment = 64;  // a cache line, and a vector of 16 floats
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Of all instances.
 int64_t size_of(const plan::Buffer& buffer) {
@@ -25,7 +22,8 @@ struct Region {
   std::vector<Interval> intervals;
 };
 
-void place_position(plan::Position& position, const std::vector<BufferUse>& uses) {
+void place_position(plan::Position& position, const std::vector<BufferUse>& uses,
+                    int64_t alignment) {
   SGTC_CHECK(uses.size() == position.buffers.size(), "a use per buffer is expected");
   std::map<std::string, Region> regions;
   int64_t end = 0;
@@ -33,12 +31,12 @@ void place_position(plan::Position& position, const std::vector<BufferUse>& uses
     plan::Buffer& buffer = position.buffers[b];
     if (uses[b].schedule.empty()) {
       buffer.offset = end;
-      end += aligned(size_of(buffer));
+      end += align(size_of(buffer), alignment);
       continue;
     }
     Region& region = regions[uses[b].schedule];
     region.buffers.push_back(b);
-    region.intervals.push_back({size_of(buffer), uses[b].first, uses[b].last, kAlignment});
+    region.intervals.push_back({size_of(buffer), uses[b].first, uses[b].last, alignment});
   }
   position.arena_bytes = end;
   for (const auto& [schedule, region] : regions) {
@@ -46,7 +44,7 @@ void place_position(plan::Position& position, const std::vector<BufferUse>& uses
     for (size_t i = 0; i < region.buffers.size(); ++i) {
       position.buffers[region.buffers[i]].offset = end + offsets.offsets[i];
     }
-    position.arena_bytes = std::max(position.arena_bytes, end + aligned(offsets.peak));
+    position.arena_bytes = std::max(position.arena_bytes, end + align(offsets.peak, alignment));
   }
 }
 
@@ -55,7 +53,7 @@ void place_position(plan::Position& position, const std::vector<BufferUse>& uses
 void assign_offsets(plan::Plan& plan, const std::vector<std::vector<BufferUse>>& uses) {
   plan.prediction.peak_bytes.clear();
   for (size_t p = 0; p < plan.positions.size(); ++p) {
-    place_position(plan.positions[p], uses[p]);
+    place_position(plan.positions[p], uses[p], arena_alignment(plan));
     plan.prediction.peak_bytes.push_back(plan.positions[p].arena_bytes);
   }
 }

@@ -89,7 +89,7 @@ class Writer {
 
   void write_header() {
     line("plan \"" + plan_.model + "\"");
-    field("target", plan_.target + (plan_.cpu.empty() ? "" : " " + plan_.cpu));
+    field("target", target_text());
     std::vector<std::string> axes;
     int64_t ranks = 1;
     int64_t replicas = 1;
@@ -108,6 +108,13 @@ class Writer {
     if (!plan_.row_weights.empty()) field("last batch", "padded with rows of weight 0");
     write_states();
     field("fingerprint", plan_.model_fingerprint.empty() ? "-" : plan_.model_fingerprint);
+  }
+
+  bool is_for_gpu() const { return plan_.target != "cpu"; }
+
+  std::string target_text() const {
+    if (is_for_gpu()) return plan_.target + ", " + plural(plan_.multiprocessors, "multiprocessor");
+    return plan_.target + (plan_.cpu.empty() ? "" : " " + plan_.cpu);
   }
 
   // Tensors, elements and memory by role, over all positions.
@@ -223,12 +230,21 @@ class Writer {
     });
     line("  kernels: " + plural(static_cast<int64_t>(order.size()), "kernel") + ", " +
          plural(total, "call") + " per step");
-    line("     calls kind           flops       bytes  nodes");
+    const char* geometry = is_for_gpu() ? "     grid threads      shared" : "";
+    line("     calls kind           flops       bytes" + std::string(geometry) + "  nodes");
     for (const auto& [kernel, count] : order) {
       line("    " + right(std::to_string(count), 6) + " " + padded(kernel->kind, 10) +
-           right(count_text(kernel->flops), 10) + right(bytes_text(kernel->bytes), 12) + "  " +
-           some_names(kernel->nodes));
+           right(count_text(kernel->flops), 10) + right(bytes_text(kernel->bytes), 12) +
+           geometry_text(*kernel) + "  " + some_names(kernel->nodes));
     }
+  }
+
+  // Of a launch: blocks, threads of a block and its dynamic shared memory.
+  std::string geometry_text(const plan::Kernel& kernel) const {
+    if (!is_for_gpu()) return "";
+    const plan::Launch& launch = kernel.launch;
+    return right(std::to_string(kernel.blocks), 9) + right(std::to_string(launch.threads), 8) +
+           right(bytes_text(launch.shared_bytes), 12);
   }
 
   void write_memory(const plan::Position& position) {

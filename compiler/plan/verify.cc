@@ -42,8 +42,8 @@ std::string to_string(const PlanFault& fault) {
 
 std::vector<PlanFault> verify_plan(const plan::Plan& plan) {
   const ResolvedPlan resolved(plan);
-  for (const auto find :
-       {find_schema_faults, find_schedule_faults, find_communication_faults, find_memory_faults}) {
+  for (const auto find : {find_schema_faults, find_schedule_faults, find_communication_faults,
+                          find_memory_faults, find_launch_faults}) {
     PlanFaults faults = find(resolved);
     if (!faults.empty()) return faults;
   }

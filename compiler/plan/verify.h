@@ -15,6 +15,8 @@
 //    different streams are ordered by streams and waits; a read finds what was written to this
 //    instance in this step and for this micro-batch, and nothing else on top; what a communication
 //    brought is read before it is overwritten; persistent buffers and results are whole at the end.
+// 5. Launches on a GPU: what the architecture bounds, grids whose blocks wait for each other, and
+//    tensor maps, whose tensors lie inside their arguments.
 #pragma once
 
 #include <cstdint>

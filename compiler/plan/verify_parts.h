@@ -49,5 +49,7 @@ PlanFaults find_schedule_faults(const ResolvedPlan& plan);
 PlanFaults find_communication_faults(const ResolvedPlan& plan);
 /// Group 4; groups 1 to 3 hold.
 PlanFaults find_memory_faults(const ResolvedPlan& plan);
+/// Group 5; group 1 holds.
+PlanFaults find_launch_faults(const ResolvedPlan& plan);
 
 }  // namespace sgtc

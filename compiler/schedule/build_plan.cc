@@ -20,10 +20,10 @@ namespace {
 
 constexpr int64_t kEvaluationSlots = 2;  // one is sent while the next is computed
 
-// The scalars that the runtime writes before each step. Without a learning rate the runtime knows
-// that the model brings its own.
+// The scalars that the runtime writes before each step, aligned like any argument of a kernel.
+// Without a learning rate the runtime knows that the model brings its own.
 std::vector<plan::Control> control_scalars(const Graph& train) {
-  std::vector<plan::Control> scalars = {{"seed", "i64", 8}, {"step", "i64", 16}};
+  std::vector<plan::Control> scalars = {{"seed", "i64", 16}, {"step", "i64", 32}};
   const ValueId rate = train.find("learning_rate");
   if (rate != kNone) scalars.insert(scalars.begin(), {"learning_rate", "f32", 0});
   return scalars;
@@ -52,8 +52,9 @@ class Builder {
     plan().kernels = std::move(kernels_.kernels());
     built_.kernels = std::move(kernels_.specs());
     plan().model_fingerprint = fingerprint();
-    plan().prediction.step_seconds = train.seconds;
     plan().prediction.bubble = train.bubble;
+    // Costs are those of a CPU's core; relative to each other they do for a GPU.
+    if (!input_.train.kernels.target.is_gpu()) plan().prediction.step_seconds = train.seconds;
     return std::move(built_);
   }
 
@@ -63,7 +64,9 @@ class Builder {
   void fill_header() {
     const Graph& graph = *input_.train.kernels.graph;
     plan().model = input_.model;
-    plan().target = input_.target;
+    const KernelTarget& target = input_.train.kernels.target;
+    plan().target = target.name;
+    plan().multiprocessors = target.multiprocessors;
     plan().cpu = input_.cpu;
     plan().cpu_features = input_.cpu_features;
     plan().mesh = {{"pp", input_.mesh.pp}, {"dp", input_.mesh.dp}, {"tp", input_.mesh.tp}};

@@ -33,9 +33,9 @@ struct PlacedProgram {
 
 struct PlanInput {
   PlacedProgram train;
-  /// Forward only. States and feeds are those of `train` with the same names, and so are the
-  /// positions that hold them. Its kernels are formed with `first_checked` = number of checked
-  /// nodes of `train`.
+  /// Forward only, for the same target. States and feeds are those of `train` with the same names,
+  /// and so are the positions that hold them. Its kernels are formed with `first_checked` = number
+  /// of checked nodes of `train`.
   std::optional<PlacedProgram> evaluate;
   std::vector<LossTermOutput> loss_terms;
   Mesh mesh;
@@ -44,8 +44,7 @@ struct PlanInput {
   LinkModel link;
   std::string model;       // its name
   std::string model_text;  // what identifies it: hashed with states and optimizer
-  std::string target = "cpu";
-  std::string cpu;
+  std::string cpu;         // programs for CPUs
   std::vector<std::string> cpu_features;
   std::map<std::string, int64_t> dims;
   std::string optimizer;

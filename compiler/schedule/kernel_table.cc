@@ -19,6 +19,15 @@ const char* access_text(AccessMode mode) {
   return "read";
 }
 
+plan::Launch plan_launch(const GpuLaunch& launch) {
+  plan::Launch result{launch.threads, launch.shared_bytes, launch.cluster, launch.resident, {}};
+  for (const TensorMap& map : launch.tensor_maps) {
+    result.tensor_maps.push_back({map.argument, map.offset, std::string(name_of(map.dtype)),
+                                  map.sizes, map.strides, map.box});
+  }
+  return result;
+}
+
 }  // namespace
 
 void KernelTable::add(const Graph& graph, const StepCall& call) {
@@ -27,7 +36,8 @@ void KernelTable::add(const Graph& graph, const StepCall& call) {
     specs_.push_back(*call.kernel);
     KernelSpec& spec = specs_.back();
     if (call.group != nullptr) fill_costs(graph, *call.group, spec);
-    plan::Kernel kernel{spec.symbol, spec.kind, spec.blocks, {}, spec.flops, spec.bytes, {}};
+    plan::Kernel kernel{spec.symbol, spec.kind,  spec.blocks, {},
+                        spec.flops,  spec.bytes, {},          plan_launch(spec.launch)};
     for (const KernelArgument& argument : spec.arguments) {
       kernel.access.push_back(access_text(argument.mode));
     }

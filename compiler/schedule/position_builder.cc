@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "cost/cost.h"
+#include "schedule/arena_alignment.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kControlBytes = 64;
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::string dtype_text(const TensorType& type) { return std::string(name_of(type.dtype)); }
 
@@ -68,6 +66,8 @@ class PositionBuilder {
     append_buffer("status", "persistent", {DType::kInt64, {plan::kStatusBytes / 8}},
                   plan::kStatusBytes, 1);
     for (PositionProgram& program : programs_) add_leaves(program);
+    add_flags();
+    for (PositionProgram& program : programs_) add_tables(program);
     for (PositionProgram& program : programs_) add_planned(program);
     for (const PositionProgram& program : programs_) add_tasks(program);
     for (const PositionProgram& program : programs_) add_results(program);
@@ -79,7 +79,7 @@ class PositionBuilder {
   std::string append_buffer(const std::string& name, const std::string& scope,
                             const TensorType& type, int64_t bytes, int64_t count) {
     const std::string unique = unique_name(name);
-    const int64_t stride = count > 1 ? aligned(bytes) : 0;
+    const int64_t stride = count > 1 ? align(bytes, arena_alignment(plan_)) : 0;
     position_.buffers.push_back(
         {unique, scope, dtype_text(type), type.shape, bytes, 0, stride, count});
     uses_.emplace_back();
@@ -205,6 +205,45 @@ class PositionBuilder {
     return lifetime.scope == "slot" ? program.slots : 1;
   }
 
+  // Kernels of both programs leave them zero, so that all can use the same.
+  void add_flags() {
+    const auto each = [&](const auto& visit) {
+      for (PositionProgram& program : programs_) {
+        for (size_t s = 0; s < program.step.storages.size(); ++s) {
+          const bool used = program.lifetimes[s].used;
+          if (used && program.step.storages[s].kind == Storage::Kind::kFlags) visit(program, s);
+        }
+      }
+    };
+    int64_t bytes = 0;
+    each([&](PositionProgram& program, size_t s) {
+      bytes = std::max(bytes, program.step.storages[s].bytes);
+    });
+    if (bytes == 0) return;
+    const TensorType type = {DType::kUInt8, {bytes}};
+    const std::string buffer = append_buffer("flags", "persistent", type, bytes, 1);
+    plan_.states.push_back(
+        {buffer, "constant", dtype_text(type), type.shape, buffer, number_, "zero", 0, 0, 0, 0});
+    each([&](PositionProgram& program, size_t s) { program.buffers[s] = buffer; });
+  }
+
+  // Equal tables, of whatever kernels, are one buffer.
+  void add_tables(PositionProgram& program) {
+    for (size_t s = 0; s < program.step.storages.size(); ++s) {
+      const Storage& table = program.step.storages[s];
+      if (table.kind != Storage::Kind::kTable || !program.lifetimes[s].used) continue;
+      const int64_t offset = weights_.add(table.table);
+      const auto [buffer, is_new] = table_buffers_.try_emplace(offset);
+      if (is_new) {
+        buffer->second = append_buffer(table.name, "persistent", table.type, table.bytes, 1);
+        plan_.states.push_back({buffer->second, "constant", dtype_text(table.type),
+                                table.type.shape, buffer->second, number_, "data", offset, 0, 0,
+                                0});
+      }
+      program.buffers[s] = buffer->second;
+    }
+  }
+
   // Buffers of the storages that are no leaves.
   void add_planned(PositionProgram& program) {
     for (size_t s = 0; s < program.step.storages.size(); ++s) {
@@ -328,6 +367,7 @@ class PositionBuilder {
   std::set<std::string> names_;
   std::map<std::string, std::string> leaf_buffers_;  // "s" + state or "f" + feed: its buffer
   std::map<const Literal*, std::string> constant_buffers_;
+  std::map<int64_t, std::string> table_buffers_;  // by offset in the weights
 };
 
 }  // namespace

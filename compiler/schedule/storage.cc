@@ -13,7 +13,7 @@ namespace sgtc {
 namespace {
 
 // A kernel that copies `count` elements: a reshape that is not a view.
-KernelSpec copy_kernel(const TensorType& type) {
+KernelSpec copy_kernel(const TensorType& type, const KernelTarget& target) {
   const Shape flat = {element_count(type.shape)};
   Graph graph;
   const ValueId from = graph.add_feed("from", {type.dtype, flat});
@@ -25,7 +25,7 @@ KernelSpec copy_kernel(const TensorType& type) {
   group.nodes = {0};
   group.inputs = {from};
   group.outputs = {to};
-  KernelSpec kernel = form_kernel(graph, group);
+  KernelSpec kernel = form_kernel(graph, group, 0, target);
   fill_costs(graph, group, kernel);
   return kernel;
 }
@@ -115,13 +115,14 @@ class Assigner {
       const bool borrowed =
           value.kind == ValueKind::kState && !input_.placement->holds(id, input_.position);
       const Storage::Kind kind = borrowed ? Storage::Kind::kResult : kind_of(value.kind);
-      add_storage({kind, value.name, value.type, bytes_of(value.type), false, false});
+      add_storage({kind, value.name, value.type, bytes_of(value.type)});
     }
     for (const Node& node : graph_.nodes) {
       if (node.op == Op::kStackMicroBatches) storage(node.results[0]).stacked = true;
     }
     for (const Output& output : graph_.outputs) storage(output.value).output = true;
-    status_ = add_storage({Storage::Kind::kStatus, "status", {}, 0, false, false});
+    status_ = add_storage({Storage::Kind::kStatus, "status", {}});
+    flags_ = add_storage({Storage::Kind::kFlags, "flags", {}});
   }
 
   void join_views() {
@@ -259,20 +260,25 @@ class Assigner {
       case KernelArgument::Kind::kStatus:
         return status_;
       case KernelArgument::Kind::kWorkspace:
-        return add_storage({Storage::Kind::kWorkspace,
-                            "workspace",
-                            {DType::kUInt8, {kernel.workspace_bytes}},
-                            kernel.workspace_bytes,
-                            false,
-                            false});
+        return add_bytes(Storage::Kind::kWorkspace, "workspace", kernel.workspace_bytes);
       case KernelArgument::Kind::kFlags:
-      case KernelArgument::Kind::kTable:
-        SGTC_CHECK(false, kernel.symbol + " has an argument that is for GPUs");
-        break;
+        storage(flags_).bytes = std::max(storage(flags_).bytes, kernel.flag_bytes);
+        return flags_;
+      case KernelArgument::Kind::kTable: {
+        SGTC_CHECK(kernel.table != nullptr, kernel.symbol + " has no table");
+        const auto bytes = static_cast<int64_t>(kernel.table->bytes().size());
+        const StorageId table = add_bytes(Storage::Kind::kTable, "table", bytes);
+        storage(table).table = kernel.table;
+        return table;
+      }
       case KernelArgument::Kind::kValue:
         break;
     }
     return argument.value;
+  }
+
+  StorageId add_bytes(Storage::Kind kind, const std::string& name, int64_t bytes) {
+    return add_storage({kind, name, {DType::kUInt8, {bytes}}, bytes});
   }
 
   // How calls use a storage, by call number.
@@ -391,7 +397,7 @@ class Assigner {
   }
 
   void append_copy(StorageId from, StorageId to) {
-    step_.copies.push_back(copy_kernel(storage(to).type));
+    step_.copies.push_back(copy_kernel(storage(to).type, program_.target));
     StepCall call;
     call.phase = Phase::kUpdate;
     call.round = input_.exchange->round_count - 1;
@@ -458,6 +464,7 @@ class Assigner {
   StepCalls step_;
   std::vector<StorageId> parent_;
   StorageId status_ = kNone;
+  StorageId flags_ = kNone;
   std::vector<Update> copied_;
   std::map<ValueId, StorageId> moved_outputs_;
 };

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/literal.h"
 #include "partition/placement.h"
 #include "schedule/transfers.h"
 
@@ -24,14 +25,25 @@ namespace sgtc {
 using StorageId = int32_t;
 
 struct Storage {
-  enum class Kind : uint8_t { kResult, kFeed, kState, kConstant, kControl, kStatus, kWorkspace };
+  enum class Kind : uint8_t {
+    kResult,
+    kFeed,
+    kState,
+    kConstant,
+    kControl,
+    kStatus,
+    kWorkspace,
+    kFlags,
+    kTable,
+  };
   Kind kind = Kind::kResult;
   std::string name;  // of its leaf, else of the first value written into it
   TensorType type;   // of that value
   int64_t bytes = 0;
-  bool stacked = false;      // holds a row of every micro-batch
-  bool output = false;       // read after the step, or at the end of each micro-batch
-  bool transferred = false;  // by a send or receive of the forward or backward phase
+  bool stacked = false;        // holds a row of every micro-batch
+  bool output = false;         // read after the step, or at the end of each micro-batch
+  bool transferred = false;    // by a send or receive of the forward or backward phase
+  LiteralPtr table = nullptr;  // kTable: its contents
 };
 
 /// One kernel call or communication.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace sgtc {
 
-/// Literals at offsets that are multiples of kAlignment; bytes between them are zero. Literals that
-/// view the same memory are stored once.
+/// Literals at offsets that are multiples of kAlignment; bytes between them are zero. Equal bytes
+/// are stored once.
 class WeightsBlob {
  public:
   static constexpr int64_t kAlignment = 64;
@@ -31,7 +32,7 @@ class WeightsBlob {
 
  private:
   std::vector<Segment> segments_;
-  std::map<std::pair<const std::byte*, size_t>, int64_t> offsets_;  // by view
+  std::map<std::pair<size_t, std::string_view>, int64_t> offsets_;  // by size and bytes
   int64_t size_ = 0;
 };
 

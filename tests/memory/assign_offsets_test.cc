@@ -45,6 +45,21 @@ int64_t arena(int layers, int micro_batches) {
 
 }  // namespace
 
+TEST_CASE("buffers of a GPU lie at multiples of 256 bytes") {
+  const Graph graph = parse_graph(perceptron(2, 3));
+  PlanInput input;
+  input.train.kernels = kernelize(graph, true, 0, kHopperTarget);
+  input.train.placement = place_on_one(input.train.kernels);
+  WeightsBlob weights;
+  BuiltPlan built = build_plan(input, weights);
+  assign_offsets(built.plan, built.uses);
+  for (const plan::Buffer& buffer : built.plan.positions[0].buffers) {
+    INFO(buffer.name);
+    CHECK(buffer.offset % 256 == 0);
+    CHECK(buffer.stride % 256 == 0);
+  }
+}
+
 TEST_CASE("placed plans are sound for every depth and number of micro-batches") {
   for (int layers = 1; layers <= 6; ++layers) {
     for (const int micro_batches : {1, 2, 5}) {

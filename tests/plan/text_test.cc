@@ -88,6 +88,24 @@ TEST_CASE("collectives of one rank and empty kernels are counted") {
              ContainsSubstring("superfluous: 2 collectives of one rank, 1 empty kernel call"));
 }
 
+TEST_CASE("kernels of GPUs are printed with their launch") {
+  plan::Plan plan = load_plan("tp2.json");
+  plan.target = "sm_90a";
+  plan.cpu.clear();
+  plan.multiprocessors = 132;
+  for (plan::Kernel& kernel : plan.kernels) {
+    kernel.blocks = 132;
+    kernel.launch = {384, 200 << 10, 2, false, {}};
+  }
+  const std::string text = to_text(plan);
+  CHECK_THAT(text, ContainsSubstring("  target        sm_90a, 132 multiprocessors\n"));
+  CHECK_THAT(
+      text,
+      ContainsSubstring(
+          "     calls kind           flops       bytes     grid threads      shared  nodes\n"
+          "         2 matmul         8.2 k     3.5 KiB      132     384   200.0 KiB  down\n"));
+}
+
 TEST_CASE("a prediction is printed when there is one") {
   plan::Plan plan = load_plan("tp2.json");
   plan.prediction = {0.0125, 0.25, {1}};

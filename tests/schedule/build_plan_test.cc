@@ -292,13 +292,13 @@ output "y" %y
   CHECK(weights.segments()[1].literal->as_double(1) == 4);
 }
 
-TEST_CASE("a blob stores memory that is seen twice once") {
+TEST_CASE("a blob stores equal bytes once") {
   WeightsBlob weights;
-  const LiteralPtr literal = scalar_literal(DType::kFloat32, 1);
-  CHECK(weights.add(literal) == 0);
-  CHECK(weights.add(scalar_literal(DType::kFloat32, 1)) == 64);
-  CHECK(weights.add(literal) == 0);
-  CHECK(weights.size() == 128);
+  CHECK(weights.add(scalar_literal(DType::kFloat32, 1)) == 0);
+  CHECK(weights.add(scalar_literal(DType::kFloat32, 2)) == 64);
+  CHECK(weights.add(scalar_literal(DType::kFloat32, 1)) == 0);
+  CHECK(weights.add(scalar_literal(DType::kFloat64, 1)) == 128);
+  CHECK(weights.size() == 192);
 }
 
 TEST_CASE("evaluation shares states and feeds") {

@@ -36,12 +36,14 @@ inline std::vector<Group> one_group_per_node(const Graph& graph) {
   return groups;
 }
 
-inline KernelizedGraph kernelize(const Graph& graph, bool fused, int64_t first_checked = 0) {
+inline KernelizedGraph kernelize(const Graph& graph, bool fused, int64_t first_checked = 0,
+                                 const KernelTarget& target = kCpuTarget) {
   KernelizedGraph result;
   result.graph = &graph;
-  result.groups = fused ? fuse(graph) : one_group_per_node(graph);
+  result.target = target;
+  result.groups = fused ? fuse(graph, {}, target) : one_group_per_node(graph);
   for (const Group& group : result.groups) {
-    result.kernels.push_back(has_code(group) ? form_kernel(graph, group, first_checked)
+    result.kernels.push_back(has_code(group) ? form_kernel(graph, group, first_checked, target)
                                              : KernelSpec{});
   }
   return result;
