@@ -20,13 +20,10 @@ struct SgtcGpuImage {
   const char* ptx;             // with a zero at its end; null: none
 };
 
-/// One kernel of an image: `void symbol(argument 0, …, argument n-1, int64_t micro_batch)`, all
-/// arguments pointers into device memory. It is launched with the blocks of the plan's kernel.
+/// One kernel of an image. plan/format.h describes the call, the plan's kernel how it is launched.
 struct SgtcGpuKernel {
   const char* symbol;
   const SgtcGpuImage* image;
-  int64_t threads;       // per block
-  int64_t shared_bytes;  // dynamic shared memory per block
 };
 
 }  // extern "C"

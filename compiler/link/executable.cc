@@ -134,9 +134,7 @@ std::string gpu_kernel_table(const std::vector<GpuKernel>& kernels) {
     const std::string label = ".Lgpu_name" + std::to_string(i);
     names += label + ":\n.asciz \"" + kernels[i].symbol + "\"\n";
     entries += ".quad " + label + ", .Lgpu_images+" +
-               std::to_string(kernels[i].image * kImageBytes) + ", " +
-               std::to_string(kernels[i].threads) + ", " + std::to_string(kernels[i].shared_bytes) +
-               "\n";
+               std::to_string(kernels[i].image * kImageBytes) + "\n";
   }
   return names + ".balign 8\n.globl sgtc_gpu_kernels\nsgtc_gpu_kernels:\n" + entries +
          ".globl sgtc_gpu_kernel_count\nsgtc_gpu_kernel_count:\n.quad " +

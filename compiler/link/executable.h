@@ -18,12 +18,10 @@ struct GpuImage {
   std::string ptx;    // empty: none
 };
 
-/// One kernel of an image; runtime/program.h says how it is called.
+/// One kernel of an image; plan/format.h says how it is called.
 struct GpuKernel {
   std::string symbol;
-  size_t image = 0;          // in ExecutableInput::gpu_images
-  int64_t threads = 0;       // per block
-  int64_t shared_bytes = 0;  // dynamic shared memory per block
+  size_t image = 0;  // in ExecutableInput::gpu_images
 };
 
 struct ExecutableInput {

@@ -28,34 +28,54 @@ std::vector<MemoryRange> joined(const DeviceRequest& request, std::vector<Memory
   return join_ranges(std::move(ranges), position_of(request), request.memory);
 }
 
+std::vector<Launch> launches(const DeviceRequest& request, const char* name) {
+  return list_launches(request.plan, request.coordinates, name, request.memory);
+}
+
+TensorMaps tensor_maps(const DeviceRequest& request, const Driver& driver, const DeviceArena& arena,
+                       Stream stream) {
+  const std::vector<Launch> train = launches(request, "train");
+  const std::vector<Launch> evaluate = launches(request, "evaluate");
+  return {driver, arena, stream, {&train, &evaluate}};
+}
+
 DeviceSchedule schedule(const DeviceRequest& request, const char* name, const Driver& driver,
-                        const DeviceArena& arena, Kernels& kernels) {
+                        const DeviceArena& arena, Kernels& kernels, const TensorMaps& maps) {
   return {driver,
           arena,
           kernels,
-          list_launches(request.plan, request.coordinates, name, request.memory),
+          maps,
+          launches(request, name),
           joined(request, cleared_ranges(request.memory, request.states)),
           is_stepwise()};
+}
+
+int64_t free_memory(const Driver& driver, int64_t* total = nullptr) {
+  size_t free = 0;
+  size_t all = 0;
+  SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &all));
+  if (total) *total = static_cast<int64_t>(all);
+  return static_cast<int64_t>(free);
 }
 
 }  // namespace
 
 CudaDevice::CudaDevice(const DeviceRequest& request)
     : gpu_(choose_gpu(driver_, request.plan.target, request.local_rank, request.local_size)),
+      free_at_start_(free_memory(driver_)),
       stream_(new_stream(driver_)),
       arena_(driver_, request.arena, stream_),
-      kernels_(driver_, request.program),
+      kernels_(driver_, gpu_, request.plan, request.program),
+      maps_(tensor_maps(request, driver_, arena_, stream_)),
       inputs_(driver_, arena_,
               joined(request, input_ranges(request.plan, request.coordinates.pp, request.memory))),
       results_(driver_, arena_),
-      train_(schedule(request, "train", driver_, arena_, kernels_)),
-      evaluate_(schedule(request, "evaluate", driver_, arena_, kernels_)) {
+      train_(schedule(request, "train", driver_, arena_, kernels_, maps_)),
+      evaluate_(schedule(request, "evaluate", driver_, arena_, kernels_, maps_)) {
   if (request.poison) arena_.poison();
-  size_t free = 0;
-  size_t total = 0;
-  SGTC_CUDA(driver_, cuMemGetInfo_v2(&free, &total));
-  memory_used_ = static_cast<int64_t>(total - free);
-  memory_total_ = static_cast<int64_t>(total);
+  const int64_t free = free_memory(driver_, &memory_total_);
+  memory_used_ = memory_total_ - free;
+  taken_ = free_at_start_ - free;
 }
 
 void CudaDevice::start(ScheduleKind kind, int64_t step) {
@@ -71,9 +91,14 @@ void CudaDevice::set_trace(Trace* trace) {
 }
 
 std::string CudaDevice::description() const {
-  return format("GPU %d %s sm_%d%d | CUDA %s | GPU memory in use %ld of %ld bytes", gpu_.ordinal,
-                gpu_.name.c_str(), gpu_.major, gpu_.minor, driver_.version().c_str(),
-                static_cast<long>(memory_used_), static_cast<long>(memory_total_));
+  return format(
+      "GPU %d %s sm_%d%d | CUDA %s | GPU memory in use %ld of %ld bytes, by this program %ld: "
+      "arena "
+      "%ld, inputs %ld, kernels and graphs %ld",
+      gpu_.ordinal, gpu_.name.c_str(), gpu_.major, gpu_.minor, driver_.version().c_str(),
+      static_cast<long>(memory_used_), static_cast<long>(memory_total_), static_cast<long>(taken_),
+      static_cast<long>(arena_.bytes()), static_cast<long>(inputs_.bytes()),
+      static_cast<long>(taken_ - arena_.bytes() - inputs_.bytes()));
 }
 
 }  // namespace sgtc::runtime::cuda

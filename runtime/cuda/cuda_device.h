@@ -13,6 +13,7 @@
 #include "cuda/inputs.h"
 #include "cuda/kernels.h"
 #include "cuda/results.h"
+#include "cuda/tensor_maps.h"
 #include "device.h"
 
 namespace sgtc::runtime::cuda {
@@ -37,15 +38,18 @@ class CudaDevice final : public Device {
  private:
   Driver driver_;
   const Gpu gpu_;
+  const int64_t free_at_start_;
   const Stream stream_;
   const DeviceArena arena_;
   Kernels kernels_;
+  const TensorMaps maps_;
   const Inputs inputs_;
   Results results_;
   const DeviceSchedule train_;
   const DeviceSchedule evaluate_;
   int64_t memory_used_ = 0;  // nothing is allocated after the start
   int64_t memory_total_ = 0;
+  int64_t taken_ = 0;  // of it, since there is a context
 };
 
 }  // namespace sgtc::runtime::cuda

@@ -5,8 +5,6 @@
 namespace sgtc::runtime::cuda {
 namespace {
 
-constexpr int64_t kMaxBlocks = INT32_MAX;
-
 // Whole words are faster to set than bytes.
 MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
   const unsigned element = (address | bytes) % 4 == 0 ? 4 : 1;
@@ -16,30 +14,29 @@ MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
 }  // namespace
 
 DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena, Kernels& kernels,
-                               std::vector<Launch> launches,
+                               const TensorMaps& maps, std::vector<Launch> launches,
                                const std::vector<MemoryRange>& cleared, bool stepwise)
     : driver_(driver), launches_(std::move(launches)) {
   if (launches_.empty()) return;
   for (const MemoryRange& range : cleared) {
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
   }
-  for (const Launch& launch : launches_) resolve(launch, arena, kernels);
+  for (const Launch& launch : launches_) resolve(launch, arena, kernels, maps);
   if (!stepwise) build_graph();
 }
 
-void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels) {
-  const plan::Kernel& kernel = *launch.kernel;
-  if (kernel.blocks < 1 || kernel.blocks > kMaxBlocks) {
-    die_of_bad_plan(format("kernel %s has %ld blocks", kernel.symbol.c_str(),
-                           static_cast<long>(kernel.blocks)));
-  }
+void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
+                             const TensorMaps& maps) {
   Call call;
-  call.kernel = kernels.find(kernel.symbol);
-  call.blocks = static_cast<unsigned>(kernel.blocks);
+  call.function = kernels.find(*launch.kernel);
   for (const MemoryRange& argument : launch.arguments) {
     call.parameters.push_back(arena.address(argument.data));
   }
   call.parameters.push_back(static_cast<uint64_t>(launch.global_micro_batch));
+  for (const plan::TensorMap& map : launch.kernel->launch.tensor_maps) {
+    call.parameters.push_back(
+        maps.address(map, call.parameters[static_cast<size_t>(map.argument)]));
+  }
   for (uint64_t& parameter : call.parameters) call.pointers.push_back(&parameter);
   calls_.push_back(std::move(call));
 }
@@ -72,10 +69,12 @@ std::vector<GraphNode> DeviceSchedule::add_clears(Graph graph) const {
 GraphNode DeviceSchedule::add_call(Graph graph, size_t index,
                                    const std::vector<GraphNode>& after) const {
   const Call& call = calls_[index];
-  const KernelNodeParameters parameters = {call.kernel.function,
-                                           {call.blocks, 1, 1},
-                                           {call.kernel.threads, 1, 1},
-                                           call.kernel.shared_bytes,
+  const LaunchSettings settings(*launches_[index].kernel);
+  const LaunchConfiguration& launch = settings.configuration();
+  const KernelNodeParameters parameters = {call.function,
+                                           {launch.grid[0], 1, 1},
+                                           {launch.block[0], 1, 1},
+                                           launch.shared_bytes,
                                            const_cast<void**>(call.pointers.data()),
                                            nullptr,
                                            nullptr,
@@ -84,6 +83,9 @@ GraphNode DeviceSchedule::add_call(Graph graph, size_t index,
   const int result = driver_.functions.cuGraphAddKernelNode_v2(&node, graph, after.data(),
                                                                after.size(), &parameters);
   driver_.check(result, ("cuGraphAddKernelNode for " + launches_[index].kernel->symbol).c_str());
+  if (settings.cluster()) {
+    SGTC_CUDA(driver_, cuGraphKernelNodeSetAttribute(node, kClusterDimension, settings.cluster()));
+  }
   return node;
 }
 
@@ -101,7 +103,7 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
   }
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   for (size_t i = 0; i < calls_.size(); ++i) {
-    start(calls_[i], stream);
+    start(i, stream);
     const int result = driver_.functions.cuStreamSynchronize(stream);
     if (result == kSuccess) continue;
     die(driver_.subject(),
@@ -112,10 +114,11 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
   }
 }
 
-void DeviceSchedule::start(const Call& call, Stream stream) const {
-  SGTC_CUDA(driver_, cuLaunchKernel(call.kernel.function, call.blocks, 1, 1, call.kernel.threads, 1,
-                                    1, call.kernel.shared_bytes, stream,
-                                    const_cast<void**>(call.pointers.data()), nullptr));
+void DeviceSchedule::start(size_t index, Stream stream) const {
+  const LaunchSettings settings(*launches_[index].kernel, stream);
+  const Call& call = calls_[index];
+  SGTC_CUDA(driver_, cuLaunchKernelEx(&settings.configuration(), call.function,
+                                      const_cast<void**>(call.pointers.data()), nullptr));
 }
 
 }  // namespace sgtc::runtime::cuda

@@ -8,35 +8,37 @@
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
 #include "cuda/launches.h"
+#include "cuda/tensor_maps.h"
 
 namespace sgtc::runtime::cuda {
 
 class DeviceSchedule {
  public:
-  /// Resolves launches and the ranges that are zeroed first. Driver and arena must outlive this.
+  /// Resolves launches and the ranges that are zeroed first; `maps` are those of the launches.
+  /// Driver and arena must outlive this.
   /// `stepwise`: no graph; `run` starts one kernel at a time and waits for it, so that a message
   /// about one that fails names it.
   DeviceSchedule(const Driver& driver, const DeviceArena& arena, Kernels& kernels,
-                 std::vector<Launch> launches, const std::vector<MemoryRange>& cleared,
-                 bool stepwise);
+                 const TensorMaps& maps, std::vector<Launch> launches,
+                 const std::vector<MemoryRange>& cleared, bool stepwise);
 
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
 
  private:
   struct Call {
-    Kernel kernel;
-    unsigned blocks = 0;
-    std::vector<uint64_t> parameters;  // addresses, then the global micro-batch
+    Function function = nullptr;
+    std::vector<uint64_t> parameters;  // addresses, the global micro-batch, tensor maps
     std::vector<void*> pointers;       // to them
   };
 
-  void resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels);
+  void resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
+               const TensorMaps& maps);
   void build_graph();
   std::vector<GraphNode> add_clears(Graph graph) const;
   GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;
   void run_stepwise(Stream stream, int64_t step) const;
-  void start(const Call& call, Stream stream) const;
+  void start(size_t index, Stream stream) const;
 
   const Driver& driver_;
   const std::vector<Launch> launches_;

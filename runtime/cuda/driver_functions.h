@@ -32,6 +32,33 @@ struct KernelNodeParameters {
   Context context;
 };
 
+/// CUlaunchAttributeValue: the only member that is used.
+union LaunchAttributeValue {
+  unsigned cluster[3];  // blocks, by dimension
+  char bytes[64];
+};
+
+/// CUlaunchAttribute
+struct LaunchAttribute {
+  int id;
+  alignas(8) LaunchAttributeValue value;
+};
+
+/// CUlaunchConfig
+struct LaunchConfiguration {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
+/// CUtensorMap
+struct alignas(128) EncodedTensorMap {
+  uint64_t words[16];
+};
+
 /// CUDA_MEMSET_NODE_PARAMS_v1
 struct MemsetNodeParameters {
   DeviceAddress address;
@@ -51,11 +78,17 @@ inline constexpr int kNoPtxCompiler = 221;
 inline constexpr int kUnsupportedPtxVersion = 222;
 
 // Attributes, options and flags.
+inline constexpr int kMultiprocessors = 16;
 inline constexpr int kMajorVersion = 75;
 inline constexpr int kMinorVersion = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;  // of a function
+inline constexpr int kClusterDimension = 4;       // of a launch
 inline constexpr int kJitErrorLog = 5;
 inline constexpr int kJitErrorLogBytes = 6;
+inline constexpr int kNoInterleave = 0;   // of tensor maps
+inline constexpr int kSwizzle128 = 3;     // bytes
+inline constexpr int kPromote256 = 3;     // bytes that a miss brings into the second cache
+inline constexpr int kFillWithZeros = 0;  // outside of the tensor
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventNoTiming = 2;
@@ -90,13 +123,22 @@ inline constexpr unsigned kEventNoTiming = 2;
     (Module * module, const void* image, unsigned count, int* options, void** values))             \
   F(cuModuleGetFunction, (Function * function, Module module, const char* name))                   \
   F(cuFuncSetAttribute, (Function function, int attribute, int value))                             \
-  F(cuLaunchKernel, (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,         \
-                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,  \
-                     Stream stream, void** parameters, void** extra))                              \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                   \
+    (int* blocks, Function function, int threads, size_t shared_bytes))                            \
+  F(cuOccupancyMaxActiveClusters,                                                                  \
+    (int* clusters, Function function, const LaunchConfiguration* configuration))                  \
+  F(cuTensorMapEncodeTiled,                                                                        \
+    (EncodedTensorMap * map, int type, unsigned rank, void* tensor, const uint64_t* sizes,         \
+     const uint64_t* strides, const unsigned* box, const unsigned* steps, int interleave,          \
+     int swizzle, int promotion, int fill))                                                        \
+  F(cuLaunchKernelEx, (const LaunchConfiguration* configuration, Function function,                \
+                       void** parameters, void** extra))                                           \
   F(cuGraphCreate, (Graph * graph, unsigned flags))                                                \
   F(cuGraphDestroy, (Graph graph))                                                                 \
   F(cuGraphAddKernelNode_v2, (GraphNode * node, Graph graph, const GraphNode* after, size_t count, \
                               const KernelNodeParameters* parameters))                             \
+  F(cuGraphKernelNodeSetAttribute,                                                                 \
+    (GraphNode node, int attribute, const LaunchAttributeValue* value))                            \
   F(cuGraphAddMemsetNode, (GraphNode * node, Graph graph, const GraphNode* after, size_t count,    \
                            const MemsetNodeParameters* parameters, Context context))               \
   F(cuGraphInstantiateWithFlags,                                                                   \

@@ -45,6 +45,7 @@ Gpu choose_gpu(Driver& driver, const std::string& target, int64_t local_rank, in
                target.c_str()),
         "run it on another GPU, or compile with another --target");
   }
+  SGTC_CUDA(driver, cuDeviceGetAttribute(&gpu.multiprocessors, kMultiprocessors, device));
   SGTC_CUDA(driver, cuDevicePrimaryCtxRetain(&gpu.context, device));
   SGTC_CUDA(driver, cuCtxSetCurrent(gpu.context));
   return gpu;

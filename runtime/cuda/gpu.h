@@ -13,6 +13,7 @@ struct Gpu {
   std::string name;
   int major = 0;  // compute capability
   int minor = 0;
+  int multiprocessors = 0;
   Context context = nullptr;
 };
 

@@ -15,9 +15,8 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 Inputs::Inputs(const Driver& driver, const DeviceArena& arena, std::vector<MemoryRange> ranges)
     : driver_(driver) {
-  int64_t bytes = 0;
-  for (const MemoryRange& range : ranges) bytes += aligned(range.bytes);
-  DeviceAddress staged = allocate(driver, bytes, "the staging of inputs");
+  for (const MemoryRange& range : ranges) bytes_ += aligned(range.bytes);
+  DeviceAddress staged = allocate(driver, bytes_, "the staging of inputs");
   for (const MemoryRange& range : ranges) {
     items_.push_back({range, staged, arena.address(range.data)});
     staged += static_cast<DeviceAddress>(aligned(range.bytes));

@@ -19,6 +19,8 @@ class Inputs {
   /// `ranges` of the host's arena are apart from each other. The others must outlive this.
   Inputs(const Driver& driver, const DeviceArena& arena, std::vector<MemoryRange> ranges);
 
+  /// Of the staging block.
+  int64_t bytes() const { return bytes_; }
   /// Returns when the host may write the next inputs.
   void await() const;
   /// Sends what the host has written, to be in place for what comes next in `stream`.
@@ -33,6 +35,7 @@ class Inputs {
 
   const Driver& driver_;
   std::vector<Item> items_;
+  int64_t bytes_ = 0;
   Stream copies_ = nullptr;
   Event staged_ = nullptr;  // the staging block is filled
   Event taken_ = nullptr;   // and was copied from

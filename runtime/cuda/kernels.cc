@@ -1,5 +1,6 @@
 #include "cuda/kernels.h"
 
+#include <cstdint>
 #include <string_view>
 
 #include "failure.h"
@@ -26,19 +27,65 @@ std::string version_of_ptx(std::string_view ptx) {
 
 }  // namespace
 
-const Kernel& Kernels::find(const std::string& symbol) {
-  const auto found = kernels_.find(symbol);
-  if (found != kernels_.end()) return found->second;
-  const SgtcGpuKernel* code = find_kernel(program_, symbol);
-  Kernel& kernel = kernels_[symbol];
-  kernel.threads = static_cast<unsigned>(code->threads);
-  kernel.shared_bytes = static_cast<unsigned>(code->shared_bytes);
-  driver_.check(
-      driver_.functions.cuModuleGetFunction(&kernel.function, load(*code->image), code->symbol),
-      ("cuModuleGetFunction for " + symbol).c_str());
-  SGTC_CUDA(driver_, cuFuncSetAttribute(kernel.function, kMaxDynamicSharedBytes,
-                                        static_cast<int>(kernel.shared_bytes)));
-  return kernel;
+LaunchSettings::LaunchSettings(const plan::Kernel& kernel, Stream stream) {
+  const plan::Launch& launch = kernel.launch;
+  constexpr int64_t kMaxBlocks = INT32_MAX;
+  constexpr int64_t kMaxThreads = 1024;
+  if (kernel.blocks < 1 || kernel.blocks > kMaxBlocks || launch.threads < 1 ||
+      launch.threads > kMaxThreads || launch.shared_bytes < 0 || launch.shared_bytes > kMaxBlocks ||
+      launch.cluster < 1 || launch.cluster > kernel.blocks) {
+    die_of_bad_plan(format("kernel %s has %ld blocks of %ld threads", kernel.symbol.c_str(),
+                           static_cast<long>(kernel.blocks), static_cast<long>(launch.threads)));
+  }
+  configuration_ = {{static_cast<unsigned>(kernel.blocks), 1, 1},
+                    {static_cast<unsigned>(launch.threads), 1, 1},
+                    static_cast<unsigned>(launch.shared_bytes),
+                    stream,
+                    &cluster_,
+                    0};
+  if (launch.cluster == 1) return;
+  cluster_ = {kClusterDimension, {{static_cast<unsigned>(launch.cluster), 1, 1}}};
+  configuration_.attribute_count = 1;
+}
+
+Function Kernels::find(const plan::Kernel& kernel) {
+  Function& function = functions_[kernel.symbol];
+  if (!function) function = load(kernel);
+  return function;
+}
+
+Function Kernels::load(const plan::Kernel& kernel) {
+  const SgtcGpuKernel* code = find_kernel(program_, kernel.symbol);
+  Function function = nullptr;
+  driver_.check(driver_.functions.cuModuleGetFunction(&function, load(*code->image), code->symbol),
+                ("cuModuleGetFunction for " + kernel.symbol).c_str());
+  SGTC_CUDA(driver_, cuFuncSetAttribute(function, kMaxDynamicSharedBytes,
+                                        static_cast<int>(kernel.launch.shared_bytes)));
+  if (kernel.launch.resident) check_room(kernel, function);
+  return function;
+}
+
+void Kernels::check_room(const plan::Kernel& kernel, Function function) const {
+  const LaunchSettings settings(kernel);
+  const LaunchConfiguration& configuration = settings.configuration();
+  int64_t room = 0;
+  int count = 0;
+  if (settings.cluster()) {
+    SGTC_CUDA(driver_, cuOccupancyMaxActiveClusters(&count, function, &configuration));
+    room = count * kernel.launch.cluster;
+  } else {
+    SGTC_CUDA(driver_, cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                           &count, function, static_cast<int>(configuration.block[0]),
+                           configuration.shared_bytes));
+    room = int64_t{count} * gpu_.multiprocessors;
+  }
+  if (kernel.blocks <= room) return;
+  die(driver_.subject(),
+      format("has room for %ld blocks of kernel %s at once, which needs %ld; the program was "
+             "compiled for %ld multiprocessors, this GPU has %d",
+             static_cast<long>(room), kernel.symbol.c_str(), static_cast<long>(kernel.blocks),
+             static_cast<long>(plan_.multiprocessors), gpu_.multiprocessors),
+      "run it on a GPU of the kind that it was compiled for");
 }
 
 // A cubin runs on the architecture that it was assembled for; on others the driver compiles PTX.

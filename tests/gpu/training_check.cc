@@ -32,7 +32,7 @@ struct GpuCode {
     if (!cubin.empty()) image.cubin = reinterpret_cast<const unsigned char*>(cubin.data());
     image.ptx = ptx.c_str();
     for (const char* symbol : {"forward", "backward", "update", "evaluate", "faulty"}) {
-      kernels.push_back({symbol, &image, 32, 0});
+      kernels.push_back({symbol, &image});
     }
   }
   Program apply(Program program) const {
@@ -46,6 +46,8 @@ plan::Plan gpu_plan() {
   plan::Plan plan = regression_plan();
   plan.target = "sm_90a";
   plan.kernels.push_back(kernel_of("faulty", 1));
+  plan.multiprocessors = 132;
+  for (plan::Kernel& kernel : plan.kernels) kernel.launch.threads = 32;
   return plan;
 }
 

@@ -133,11 +133,12 @@ TEST_CASE("the graph has the plan's kernels in the plan's order") {
                 "node 1 forward 2x128 after 0", "node 2 backward 4x128 after 1",
                 "node 3 forward 2x128 after 2", "node 4 backward 4x128 after 3",
                 "node 5 forward 2x128 after 4", "node 6 backward 4x128 after 5",
-                "node 7 update 1x32 after 6",
+                "node 7 update 1x32+1024 after 6",
                 // evaluation
                 "node 0 clear 132 after", "node 1 evaluate 1x32 after 0",
                 "node 2 evaluate 1x32 after 1", "node 3 evaluate 1x32 after 2"});
   CHECK(gpu.calls({"cuInit"}) == Strings{"cuInit connections 32"});
+  CHECK(gpu.calls({"cuFuncSetAttribute update"}) == Strings{"cuFuncSetAttribute update 8 1024"});
 }
 
 TEST_CASE("a step starts before the results of the one before are read") {
@@ -158,8 +159,74 @@ TEST_CASE("a dry run tells about the GPU") {
   INFO(result.errors);
   CHECK(result.code == 0);
   CHECK(contains(result.output, "bytes | GPU 0 Stub sm_90 | CUDA 12.4 | GPU memory in use "));
+  // The arena, a staging block of inputs in pieces of 256 bytes, and nothing else on the stub.
+  CHECK(contains(result.output,
+                 "by this program 2176: arena 1408, inputs 768, kernels and graphs 0"));
   CHECK(contains(result.output, "step 1/"));
   CHECK(contains(result.output, "arena: highest byte touched "));
+}
+
+TEST_CASE("clusters are an attribute of graph nodes and of single launches") {
+  plan::Plan plan = gpu_plan();
+  plan.kernels[0].launch.cluster = 2;
+  const StubRun gpu(plan);
+  REQUIRE(gpu.run({"--steps", "1"}).code == 0);
+  CHECK(gpu.calls({"attribute"}) == Strings(kMicroBatches, "attribute forward 4 2,1,1"));
+  REQUIRE(gpu.run({"--steps", "1"}, {{"SGTC_STEPWISE", "1"}}).code == 0);
+  CHECK(gpu.calls({"cuLaunchKernelEx forward"}) ==
+        Strings(kMicroBatches, "cuLaunchKernelEx forward 2x128 attribute 4 2,1,1"));
+  CHECK(gpu.calls({"cuLaunchKernelEx update"}) == Strings{"cuLaunchKernelEx update 1x32+1024"});
+}
+
+TEST_CASE("kernels get their tensors through maps, which are encoded once for each") {
+  // As the forward kernel of the regression, but it finds x through its tensor map.
+  const auto through_map = [](void* const* arguments, int64_t begin, int64_t end,
+                              int64_t micro_batch) {
+    const auto* map = static_cast<const EncodedTensorMap*>(arguments[5]);
+    void* const mapped[] = {reinterpret_cast<void*>(map->words[0]), arguments[1], arguments[2],
+                            arguments[3], arguments[4]};
+    if (mapped[0] == arguments[0]) regression_forward(mapped, begin, end, micro_batch);
+  };
+  const StubKernel kernels[] = {
+      {"forward", through_map, 5, 1}, kStubKernels[1], kStubKernels[2], kStubKernels[3]};
+  plan::Plan plan = gpu_plan();
+  plan.kernels[0].launch.tensor_maps = {{0, 0, "f32", {kWidth, kRows}, {16}, {kWidth, kRows}}};
+  const StubImage image = {kernels, 4};
+  const StubRun gpu(plan);
+  for (const char* stepwise : {"0", "1"}) {
+    const ChildResult result =
+        gpu.run(full_run(gpu.regression), {{"SGTC_STEPWISE", stepwise}}, image);
+    INFO(result.errors);
+    REQUIRE(result.code == 0);
+    check_equal(outcome_of(gpu.folder()), cpu_outcome());
+    CHECK(
+        gpu.calls({"map"}) ==
+        Strings(kMicroBatches, "map type 7 sizes 4,2 strides 16 box 4,2 steps 1,1 layout 0 3 3 0"));
+  }
+}
+
+TEST_CASE("a tensor map that the driver refuses ends the run") {
+  plan::Plan plan = gpu_plan();
+  plan.kernels[0].launch.tensor_maps = {{0, 8, "f32", {kWidth, kRows}, {16}, {kWidth, kRows}}};
+  CHECK(contains(StubRun(plan).run({"--steps", "1"}).errors, "cuTensorMapEncodeTiled("));
+}
+
+TEST_CASE("blocks that wait for each other need room for all of them") {
+  plan::Plan plan = gpu_plan();
+  plan::Kernel& update = plan.kernels[2];
+  update.blocks = 132;
+  update.launch.resident = true;
+  CHECK(StubRun(plan).run({"--dry-run"}).code == 0);
+  const std::map<std::string, std::string> smaller = {{"SGTC_STUB_MULTIPROCESSORS", "114"}};
+  const std::string expected =
+      "error: GPU 0 (Stub): has room for 114 blocks of kernel update at once, which needs 132; "
+      "the program was compiled for 132 multiprocessors, this GPU has 114; run it on a GPU of the "
+      "kind that it was compiled for\n";
+  CHECK(StubRun(plan).run({"--steps", "1"}, smaller).errors == expected);
+  update.launch.cluster = 2;
+  CHECK(StubRun(plan).run({"--steps", "1"}, smaller).errors == expected);
+  update.launch.resident = false;
+  CHECK(StubRun(plan).run({"--steps", "1"}, smaller).code == 0);
 }
 
 TEST_CASE("what programs for GPUs cannot do is refused by name") {
@@ -207,7 +274,7 @@ TEST_CASE("code that the driver cannot load is told with versions") {
     return image;
   };
   const SgtcGpuImage image = fall_back(".version 8.6\n.target sm_90a\n");
-  const SgtcGpuKernel kernels[] = {{"forward", &image, 1, 0}};
+  const SgtcGpuKernel kernels[] = {{"forward", &image}};
   const ChildResult result = run_child([&] {
     setenv("SGTC_CUDA_LIBRARY", SGTC_CUDA_STUB, 1);
     setenv("SGTC_STUB_FAIL", "load ptx=222", 1);

@@ -49,6 +49,19 @@ TEST_CASE("structures of the driver are laid out as in cuda.h") {
                  offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
   STATIC_REQUIRE(offsetof(KernelNodeParameters, context) ==
                  offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+  STATIC_REQUIRE(sizeof(LaunchAttributeValue) == sizeof(CUlaunchAttributeValue));
+  STATIC_REQUIRE(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
+  STATIC_REQUIRE(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+  STATIC_REQUIRE(sizeof(LaunchConfiguration) == sizeof(CUlaunchConfig));
+  STATIC_REQUIRE(offsetof(LaunchConfiguration, block) == offsetof(CUlaunchConfig, blockDimX));
+  STATIC_REQUIRE(offsetof(LaunchConfiguration, shared_bytes) ==
+                 offsetof(CUlaunchConfig, sharedMemBytes));
+  STATIC_REQUIRE(offsetof(LaunchConfiguration, stream) == offsetof(CUlaunchConfig, hStream));
+  STATIC_REQUIRE(offsetof(LaunchConfiguration, attributes) == offsetof(CUlaunchConfig, attrs));
+  STATIC_REQUIRE(offsetof(LaunchConfiguration, attribute_count) ==
+                 offsetof(CUlaunchConfig, numAttrs));
+  STATIC_REQUIRE(sizeof(EncodedTensorMap) == sizeof(CUtensorMap));
+  STATIC_REQUIRE(alignof(EncodedTensorMap) % alignof(CUtensorMap) == 0);
   STATIC_REQUIRE(sizeof(MemsetNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS));
   STATIC_REQUIRE(offsetof(MemsetNodeParameters, value) == offsetof(CUDA_MEMSET_NODE_PARAMS, value));
   STATIC_REQUIRE(offsetof(MemsetNodeParameters, element_bytes) ==
@@ -65,6 +78,12 @@ TEST_CASE("constants of the driver are those of cuda.h") {
   CHECK(kNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
   CHECK(kNoPtxCompiler == CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
   CHECK(kUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  CHECK(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  CHECK(kClusterDimension == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  CHECK(kNoInterleave == CU_TENSOR_MAP_INTERLEAVE_NONE);
+  CHECK(kSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B);
+  CHECK(kPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  CHECK(kFillWithZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   CHECK(kMajorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   CHECK(kMinorVersion == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   CHECK(kMaxDynamicSharedBytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);

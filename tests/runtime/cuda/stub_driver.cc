@@ -26,15 +26,17 @@ struct EventObject {
 };
 
 struct ModuleObject {
-  const StubImage* image;
+  const StubImage* image;  // null: kernels do nothing
 };
 
 struct FunctionObject {
-  const StubKernel* kernel;
+  std::string symbol;
+  const StubKernel* kernel;  // null: it does nothing
 };
 
 struct GraphNodeObject {
   size_t index;
+  std::string symbol;
   std::function<int()> work;
 };
 
@@ -96,18 +98,22 @@ int reach(EventObject* event, uint64_t number) {
   return kSuccess;
 }
 
-int run_kernel(const StubKernel& kernel, unsigned blocks, const std::vector<uint64_t>& parameters) {
+// Parameters: arguments, the micro-batch, tensor maps.
+int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> parameters) {
+  const auto place = parameters.begin() + kernel.arguments;
+  const auto micro_batch = static_cast<int64_t>(*place);
+  parameters.erase(place);
   std::vector<void*> arguments;
-  for (int64_t i = 0; i < kernel.arguments; ++i) {
-    arguments.push_back(reinterpret_cast<void*>(parameters[static_cast<size_t>(i)]));
-  }
-  kernel.function(arguments.data(), 0, blocks, static_cast<int64_t>(parameters.back()));
+  for (const uint64_t address : parameters) arguments.push_back(reinterpret_cast<void*>(address));
+  kernel.function(arguments.data(), 0, blocks, micro_batch);
   return scripted(std::string("kernel ") + kernel.symbol);
 }
 
 std::function<int()> kernel_work(Function function, unsigned blocks, void** parameters) {
+  if (!function->kernel) return [] { return kSuccess; };
   std::vector<uint64_t> values;
-  for (int64_t i = 0; i <= function->kernel->arguments; ++i) {
+  const StubKernel& kernel = *function->kernel;
+  for (int64_t i = 0; i <= kernel.arguments + kernel.tensor_maps; ++i) {
     values.push_back(*static_cast<uint64_t*>(parameters[i]));
   }
   return [=] { return run_kernel(*function->kernel, blocks, values); };
@@ -125,6 +131,21 @@ void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); 
 size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30); }
 
 size_t memory_used = 0;
+
+int multiprocessors() { return static_cast<int>(number_from("SGTC_STUB_MULTIPROCESSORS", 132)); }
+
+// "forward 2x128+1024": blocks, threads, bytes of shared memory.
+std::string launch_text(Function function, unsigned blocks, unsigned threads, unsigned shared) {
+  return function->symbol + " " + std::to_string(blocks) + "x" + std::to_string(threads) +
+         (shared > 0 ? "+" + std::to_string(shared) : "");
+}
+
+template <typename Number>
+std::string list_text(const Number* numbers, unsigned count) {
+  std::string text;
+  for (unsigned i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + std::to_string(numbers[i]);
+  return text;
+}
 
 std::string after_text(const GraphNode* after, size_t count) {
   std::string text = " after";
@@ -174,7 +195,9 @@ int cuDeviceGetName(char* name, int capacity, int) {
 
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   const int capability = static_cast<int>(number_from("SGTC_STUB_CAPABILITY", 90));
-  *value = attribute == kMajorVersion ? capability / 10 : capability % 10;
+  if (attribute == kMajorVersion) *value = capability / 10;
+  if (attribute == kMinorVersion) *value = capability % 10;
+  if (attribute == kMultiprocessors) *value = multiprocessors();
   return kSuccess;
 }
 
@@ -279,28 +302,66 @@ int cuEventSynchronize(Event event) {
 
 int cuModuleLoadDataEx(Module* module, const void* image, unsigned options, int*, void**) {
   STUB_ENTER(options == 0 ? "load cubin" : "load ptx", "");
-  *module = new ModuleObject{static_cast<const StubImage*>(image)};
+  const char* kernels = std::getenv("SGTC_STUB_KERNELS");
+  const bool none = kernels && std::strcmp(kernels, "none") == 0;
+  *module = new ModuleObject{none ? nullptr : static_cast<const StubImage*>(image)};
   return kSuccess;
 }
 
 int cuModuleGetFunction(Function* function, Module module, const char* name) {
   STUB_ENTER("cuModuleGetFunction", std::string(" ") + name);
+  if (!module->image) {
+    *function = new FunctionObject{name, nullptr};
+    return kSuccess;
+  }
   const StubKernel* end = module->image->kernels + module->image->count;
   const StubKernel* found =
       std::find_if(module->image->kernels, end,
                    [&](const StubKernel& kernel) { return std::strcmp(kernel.symbol, name) == 0; });
   if (found == end) return 500;
-  *function = new FunctionObject{found};
+  *function = new FunctionObject{name, found};
   return kSuccess;
 }
 
-int cuFuncSetAttribute(Function, int, int) { return kSuccess; }
+int cuFuncSetAttribute(Function function, int attribute, int value) {
+  STUB_ENTER("cuFuncSetAttribute", " " + function->symbol + " " + std::to_string(attribute) + " " +
+                                       std::to_string(value));
+  return kSuccess;
+}
 
-int cuLaunchKernel(Function function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned,
-                   unsigned, unsigned, Stream stream, void** parameters, void**) {
-  STUB_ENTER("cuLaunchKernel", std::string(" ") + function->kernel->symbol + " " +
-                                   std::to_string(grid) + "x" + std::to_string(threads));
-  stream->work.push_back(kernel_work(function, grid, parameters));
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function, int, size_t) {
+  *blocks = 1;
+  return kSuccess;
+}
+
+int cuOccupancyMaxActiveClusters(int* clusters, Function, const LaunchConfiguration* launch) {
+  *clusters = multiprocessors() / static_cast<int>(launch->attributes[0].value.cluster[0]);
+  return kSuccess;
+}
+
+int cuTensorMapEncodeTiled(EncodedTensorMap* map, int type, unsigned rank, void* tensor,
+                           const uint64_t* sizes, const uint64_t* strides, const unsigned* box,
+                           const unsigned* steps, int interleave, int swizzle, int promotion,
+                           int fill) {
+  STUB_ENTER("map", " type " + std::to_string(type) + " sizes " + list_text(sizes, rank) +
+                        " strides " + list_text(strides, rank - 1) + " box " +
+                        list_text(box, rank) + " steps " + list_text(steps, rank) + " layout " +
+                        std::to_string(interleave) + " " + std::to_string(swizzle) + " " +
+                        std::to_string(promotion) + " " + std::to_string(fill));
+  *map = {{reinterpret_cast<uint64_t>(tensor)}};
+  return map->words[0] % 16 == 0 ? kSuccess : 1;
+}
+
+int cuLaunchKernelEx(const LaunchConfiguration* launch, Function function, void** parameters,
+                     void**) {
+  std::string text =
+      " " + launch_text(function, launch->grid[0], launch->block[0], launch->shared_bytes);
+  for (unsigned i = 0; i < launch->attribute_count; ++i) {
+    text += " attribute " + std::to_string(launch->attributes[i].id) + " " +
+            list_text(launch->attributes[i].value.cluster, 3);
+  }
+  STUB_ENTER("cuLaunchKernelEx", text);
+  launch->stream->work.push_back(kernel_work(function, launch->grid[0], parameters));
   return kSuccess;
 }
 
@@ -318,12 +379,21 @@ int cuGraphDestroy(Graph graph) {
 int cuGraphAddKernelNode_v2(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
                             const KernelNodeParameters* parameters) {
   const size_t index = graph->nodes.size();
-  STUB_ENTER("node", " " + std::to_string(index) + " " + parameters->function->kernel->symbol +
-                         " " + std::to_string(parameters->grid[0]) + "x" +
-                         std::to_string(parameters->block[0]) + after_text(after, count));
+  STUB_ENTER("node", " " + std::to_string(index) + " " +
+                         launch_text(parameters->function, parameters->grid[0],
+                                     parameters->block[0], parameters->shared_bytes) +
+                         after_text(after, count));
   graph->nodes.push_back(
-      {index, kernel_work(parameters->function, parameters->grid[0], parameters->parameters)});
+      {index, parameters->function->symbol,
+       kernel_work(parameters->function, parameters->grid[0], parameters->parameters)});
   *node = &graph->nodes.back();
+  return kSuccess;
+}
+
+int cuGraphKernelNodeSetAttribute(GraphNode node, int attribute,
+                                  const LaunchAttributeValue* value) {
+  STUB_ENTER("attribute", " " + node->symbol + " " + std::to_string(attribute) + " " +
+                              list_text(value->cluster, 3));
   return kSuccess;
 }
 
@@ -334,7 +404,7 @@ int cuGraphAddMemsetNode(GraphNode* node, Graph graph, const GraphNode* after, s
   STUB_ENTER("node", " " + std::to_string(index) + " clear " + std::to_string(bytes) +
                          after_text(after, count));
   void* to = pointer(parameters->address);
-  graph->nodes.push_back({index, [=] {
+  graph->nodes.push_back({index, "clear", [=] {
                             std::memset(to, 0, bytes);
                             return kSuccess;
                           }});

@@ -12,19 +12,23 @@
 //                      third call on
 //   SGTC_STUB_GPUS     number of GPUs; 1 by default
 //   SGTC_STUB_CAPABILITY  compute capability; 90 by default
+//   SGTC_STUB_KERNELS  "none": images are those of a real program, whose kernels do nothing
 //   SGTC_STUB_MEMORY   bytes of the GPU
+//   SGTC_STUB_MULTIPROCESSORS  132 by default; each has room for one block
 #pragma once
 
 #include <cstdint>
 
 namespace sgtc::runtime::cuda {
 
-/// One kernel of an image for the stub: it runs all blocks at once.
+/// One kernel of an image for the stub: it runs all blocks at once. Pointers to its tensor maps,
+/// whose first word is the address of the tensor, follow its arguments.
 struct StubKernel {
   const char* symbol;
   void (*function)(void* const* arguments, int64_t block_begin, int64_t block_end,
                    int64_t micro_batch);
   int64_t arguments;
+  int64_t tensor_maps = 0;
 };
 
 /// What the "cubin" of an image for the stub is.

@@ -19,15 +19,21 @@ inline constexpr StubKernel kStubKernels[] = {{"forward", regression_forward, 5}
 inline constexpr StubImage kStubImage = {kStubKernels, 4};
 inline const SgtcGpuImage kGpuImage = {reinterpret_cast<const unsigned char*>(&kStubImage),
                                        ".version 8.6\n.target sm_90a\n"};
-inline const SgtcGpuKernel kGpuKernels[] = {{"forward", &kGpuImage, 128, 0},
-                                            {"backward", &kGpuImage, 128, 0},
-                                            {"update", &kGpuImage, 32, 1024},
-                                            {"evaluate", &kGpuImage, 32, 0}};
+inline const SgtcGpuKernel kGpuKernels[] = {{"forward", &kGpuImage},
+                                            {"backward", &kGpuImage},
+                                            {"update", &kGpuImage},
+                                            {"evaluate", &kGpuImage}};
 
 inline plan::Plan gpu_plan() {
   plan::Plan plan = regression_plan();
   plan.target = "sm_90a";
   plan.cpu_features.clear();
+  plan.multiprocessors = 132;
+  for (plan::Kernel& kernel : plan.kernels) {
+    const bool is_small = kernel.symbol == "update" || kernel.symbol == "evaluate";
+    kernel.launch.threads = is_small ? 32 : 128;
+    if (kernel.symbol == "update") kernel.launch.shared_bytes = 1024;
+  }
   return plan;
 }
 
@@ -45,13 +51,19 @@ class StubRun {
 
   /// Runs with these variables of the environment; the stub's log is fresh.
   ChildResult run(const std::vector<std::string>& arguments,
-                  std::map<std::string, std::string> environment = {}) const {
+                  std::map<std::string, std::string> environment = {},
+                  const StubImage& kernels = kStubImage) const {
     std::remove((folder() / "calls").c_str());
     environment.emplace("SGTC_CUDA_LIBRARY", SGTC_CUDA_STUB);
     environment.emplace("SGTC_STUB_LOG", folder() / "calls");
     return run_child([&] {
       for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-      return call_program(gpu_program(regression.program()), regression.arguments(arguments));
+      const SgtcGpuImage image = {reinterpret_cast<const unsigned char*>(&kernels), kGpuImage.ptx};
+      std::vector<SgtcGpuKernel> table(std::begin(kGpuKernels), std::end(kGpuKernels));
+      for (SgtcGpuKernel& kernel : table) kernel.image = &image;
+      Program program = gpu_program(regression.program());
+      program.gpu_kernels = table.data();
+      return call_program(program, regression.arguments(arguments));
     });
   }
 
