@@ -147,12 +147,15 @@ void add_optimizer_options(CLI::App& app, Options& options) {
 }
 
 void add_target_options(CLI::App& app, Options& options) {
-  app.add_option("--target", options.target,
-                 "What to compile for: cpu, or a GPU (so far with --emit=ptx alone)")
+  app.add_option("--target", options.target, "What to compile for: cpu, or a GPU")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "sm_80", "sm_90a"}));
   app.add_option("--cpu", options.cpu, "x86-64-v3, x86-64-v4, or native: this machine's")
       ->capture_default_str();
+  app.add_option("--ptxas", options.ptxas,
+                 "NVIDIA's assembler, or none: programs for GPUs then carry PTX alone, which the "
+                 "driver compiles at every start (default: searched in PATH, CUDA_HOME/bin and "
+                 "/usr/local/cuda/bin)");
   app.add_option("--precision", options.precision)
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32"}));
@@ -285,6 +288,12 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
     }
     options.optimizer_options = given_optimizer_options(app);
     check_combinations(options);
+    if (options.target != "cpu" && app.get_option("--cpu")->count() > 0) {
+      throw CLI::ValidationError("--cpu", "belongs to --target cpu, found " + options.target);
+    }
+    if (options.target == "cpu" && !options.ptxas.empty()) {
+      throw CLI::ValidationError("--ptxas", "belongs to targets that are GPUs, found cpu");
+    }
   } catch (const CLI::ParseError& error) {
     *exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
     return std::nullopt;

@@ -24,6 +24,7 @@ struct Options {
   std::string schedule = "auto";  // gpipe or 1f1b
   std::string target = "cpu";
   std::string cpu = "x86-64-v3";
+  std::string ptxas;  // path, or none; empty: searched
   std::string loss;
   std::string optimizer = "adamw";
   std::vector<double> betas = {0.9, 0.999};

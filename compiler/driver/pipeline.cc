@@ -1,20 +1,17 @@
 #include "driver/pipeline.h"
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "autodiff/take_gradients.h"
-#include "codegen/compile.h"
-#include "codegen/gpu/compile.h"
 #include "codegen/target.h"
 #include "driver/choose_last_batch.h"
 #include "driver/choose_optimizer.h"
 #include "driver/emit.h"
+#include "driver/kernel_code.h"
 #include "driver/pass_runner.h"
 #include "import/import.h"
 #include "import/import_update.h"
@@ -162,16 +159,12 @@ class Compilation {
   void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
                      PassRunner& evaluate_passes);
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
-  std::vector<CompiledKernel> compile_all() const;
-  void emit(const std::vector<CompiledKernel>& kernels) const;
-  void refuse_for_gpu() const;
-  void emit_ptx() const;
-  void link(const std::vector<CompiledKernel>& kernels) const;
+  void refuse_meshes() const;
+  void emit(const KernelCode& code) const;
+  void link(const KernelCode& code) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
-  bool emits(const std::string& what) const;
   std::string executable_path() const;
-  int jobs() const;
 
   const Options& options_;
   Diagnostics& diagnostics_;
@@ -318,6 +311,11 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
 
 void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& passes) {
   PlanInput& input = programs.input;
+  if (kernel_target_.is_gpu()) {
+    check_gpu_code(input.train.kernels, diagnostics_);
+    check_gpu_code(input.evaluate->kernels, diagnostics_);
+    diagnostics_.checkpoint();
+  }
   for (const LossRatio& ratio : programs.evaluation.ratios) {
     input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
   }
@@ -325,8 +323,10 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   if (last_batch(options_) == LastBatch::kPad) input.row_weights = kRowWeights;
   input.model = model_->name();
   input.model_text = model_->structure_digest();
-  input.cpu = target_.cpu;
-  input.cpu_features = required_features(target_);
+  if (!kernel_target_.is_gpu()) {
+    input.cpu = target_.cpu;
+    input.cpu_features = required_features(target_);
+  }
   for (const auto& [name, size] : dims) input.dims[name] = size;
   input.optimizer = optimizer_name(optimizer_, *model_);
   // Buffers, tasks and schedules: what the executable will do is decided here.
@@ -340,26 +340,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   plans_.push_back(std::move(built.plan));
 }
 
-bool Compilation::emits(const std::string& what) const {
-  return std::any_of(options_.emit.begin(), options_.emit.end(),
-                     [&](const EmitRequest& request) { return request.what == what; });
-}
-
-int Compilation::jobs() const {
-  if (options_.jobs > 0) return options_.jobs;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
-std::vector<CompiledKernel> Compilation::compile_all() const {
-  CompileOptions options;
-  options.target = target_;
-  options.jobs = jobs();
-  options.keep_llvm_ir = emits("llvm-ir");
-  options.keep_assembly = emits("asm");
-  return compile_kernels(kernels_, options);
-}
-
-void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
+void Compilation::emit(const KernelCode& code) const {
   for (const EmitRequest& request : options_.emit) {
     std::string text;
     if (request.what == "plan") {
@@ -368,10 +349,8 @@ void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
       text = plans_json();
     } else if (request.what == "dot") {
       text = to_dot(programs_.front()->input.train.kernels);
-    } else if (request.what == "llvm-ir") {
-      for (const CompiledKernel& kernel : kernels) text += kernel.llvm_ir;
-    } else if (request.what == "asm") {
-      for (const CompiledKernel& kernel : kernels) text += kernel.assembly;
+    } else if (request.what != "exe") {
+      text = code_text(code, request.what);
     } else {
       continue;
     }
@@ -379,46 +358,7 @@ void Compilation::emit(const std::vector<CompiledKernel>& kernels) const {
   }
 }
 
-void Compilation::refuse_for_gpu() const {
-  if (options_.target == "cpu") {
-    if (!emits("ptx")) return;
-    throw Error("--emit=ptx: the target is cpu; add --target sm_90a or --target sm_80");
-  }
-  if (options_.output.empty() && !emits("exe") && !emits("llvm-ir") && !emits("asm")) return;
-  throw Error("--target " + options_.target +
-              ": there are no executables for GPUs yet; leave -o out and use --emit=ptx");
-}
-
-/// The loop kernels of all plans. Fails afterwards, naming them, if there are others.
-void Compilation::emit_ptx() const {
-  std::vector<KernelSpec> loops;
-  std::map<std::string, int64_t> missing;
-  for (const KernelSpec& spec : kernels_) {
-    if (gpu::has_gpu_code(spec)) {
-      loops.push_back(spec);
-    } else {
-      ++missing[spec.kind];
-    }
-  }
-  gpu::GpuCompileOptions options;
-  options.target = options_.target;
-  options.jobs = jobs();
-  std::string text;
-  for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(loops, options)) text += kernel.ptx;
-  for (const EmitRequest& request : options_.emit) {
-    if (request.what == "ptx") emit_text(text, request.file);
-  }
-  if (missing.empty()) return;
-  std::string list;
-  for (const auto& [kind, count] : missing) {
-    list += (list.empty() ? "" : ", ") + kind + " (" + std::to_string(count) + ")";
-  }
-  throw Error("--emit=ptx: these kernels have no code for " + options_.target + " yet: " + list +
-              "; the PTX holds the other " + std::to_string(loops.size()) +
-              "; compile the model with --target cpu");
-}
-
-void Compilation::link(const std::vector<CompiledKernel>& kernels) const {
+void Compilation::link(const KernelCode& code) const {
   ExecutableInput input;
   input.plans_json = plans_json();
   input.weights = weights_;
@@ -428,11 +368,7 @@ void Compilation::link(const std::vector<CompiledKernel>& kernels) const {
     plan.prediction = {};
     fingerprint.update(nlohmann::json(plan).dump());
   }
-  for (const CompiledKernel& kernel : kernels) {
-    input.symbols.push_back(kernel.symbol);
-    input.objects.push_back(kernel.object);
-    fingerprint.update(kernel.object);
-  }
+  add_code(code, input, fingerprint);
   for (const WeightsBlob::Segment& segment : weights_.segments()) {
     fingerprint.update(segment.literal->bytes());
   }
@@ -447,13 +383,23 @@ std::string Compilation::executable_path() const {
   return options_.output.empty() ? "train" : options_.output;
 }
 
-void Compilation::run() {
+void Compilation::refuse_meshes() const {
   for (const Mesh& mesh : meshes_) {
-    if (mesh.tp == 1) continue;
-    throw Error("--mesh " + to_string(mesh) +
-                ": tensor parallelism is not there yet; use pp and dp, with tp=1");
+    if (mesh.tp > 1) {
+      throw Error("--mesh " + to_string(mesh) +
+                  ": tensor parallelism is not there yet; use pp and dp, with tp=1");
+    }
+    if (kernel_target_.is_gpu() && makes_executable(options_) && mesh.pp * mesh.dp > 1) {
+      throw Error("--mesh " + to_string(mesh) +
+                  ": GPUs cannot communicate yet; use 1x1 with --target " + options_.target +
+                  ", or compile with --target cpu");
+    }
   }
-  refuse_for_gpu();
+}
+
+void Compilation::run() {
+  refuse_meshes();
+  check_code_options(options_);
   std::shared_ptr<const OrtCheckpoint> checkpoint;
   if (!options_.ort_checkpoint.empty()) {
     checkpoint = std::make_shared<OrtCheckpoint>(read_ort_checkpoint(options_.ort_checkpoint));
@@ -469,23 +415,18 @@ void Compilation::run() {
   for (const Mesh& mesh : meshes_) {
     for (const Dims& dims : options_.dims) add_plan(dims, mesh);
   }
-  std::vector<CompiledKernel> kernels;
-  const bool executable = !options_.output.empty() || emits("exe");
+  KernelCode code;
   const bool early = !options_.stop_after.empty() && !stops_after("codegen");
-  if (!early && (executable || emits("llvm-ir") || emits("asm"))) {
+  if (!early && (makes_executable(options_) || emits(options_, "llvm-ir") ||
+                 emits(options_, "asm") || emits(options_, "ptx"))) {
     PassRunner passes(options_, "all");
-    kernels = passes.time("codegen", [&] { return compile_all(); });
+    code = passes.time("codegen", [&] { return compile_all_kernels(kernels_, options_, target_); });
     timing_ += passes.timing();
   }
-  if (!plans_.empty()) emit(kernels);
-  if (!early && emits("ptx")) {
+  if (!plans_.empty()) emit(code);
+  if (options_.stop_after.empty() && makes_executable(options_)) {
     PassRunner passes(options_, "all");
-    passes.time("codegen", [&] { return emit_ptx(), 0; });
-    timing_ += passes.timing();
-  }
-  if (options_.stop_after.empty() && executable) {
-    PassRunner passes(options_, "all");
-    passes.time("link", [&] { return link(kernels), 0; });
+    passes.time("link", [&] { return link(code), 0; });
     timing_ += passes.timing();
   }
   if (options_.time_passes) emit_text(timing_, "");
