@@ -38,19 +38,70 @@ ValueId without_padding(Backward& b) {
   return b.keep(counted, b.g());
 }
 
-/// The rules of scatter_elements and scatter_nd, which differ in how one reads back.
-void scatter(Backward& b, Op op, Op read, const Attributes& read_attributes) {
-  const std::string& reduction = b.attributes().text("reduction");
-  const bool adds = reduction == "add";
-  if (!adds && reduction != "none") {
-    b.refuse("has no gradient with reduction " + reduction + "; use none or add");
-    return;
+/// scatter_elements or scatter_nd: how the node writes, and how one reads what it wrote.
+struct Access {
+  Backward& b;
+  Op write_op, read_op;
+  Attributes write_attributes, read_attributes;
+
+  ValueId read(ValueId from) const { return b.apply(read_op, {from, b.x(1)}, read_attributes); }
+  ValueId write(ValueId into, ValueId updates, const std::string& reduction) const {
+    Attributes attributes = write_attributes;
+    attributes.set("reduction", reduction);
+    return b.apply(write_op, {into, b.x(1), updates}, attributes);
   }
-  ValueId indices = b.x(1);
+};
+
+/// y = data·Πu. As for reduce_prod, the product of the others leaves zeros out and is 0 where one
+/// of the others is zero.
+void scatter_product(const Access& access) {
+  Backward& b = access.b;
+  const ValueId data = b.x(0), updates = b.x(2);
+  const DType dtype = b.dtype(data);
   if (b.needs(0)) {
-    b.give(0, adds ? b.g() : b.apply(op, {b.g(), indices, zeros_like(b, b.x(2))}, b.attributes()));
+    const ValueId ones = b.broadcast(b.constant(dtype, 1), b.shape(data));
+    b.give(0, b.mul(b.g(), access.write(ones, updates, "mul")));
   }
-  if (b.needs(2)) b.give(2, b.apply(read, {b.g(), indices}, read_attributes));
+  if (!b.needs(2)) return;
+  const ValueId is_zero = b.compare(Op::kEqual, updates, 0);
+  const ValueId non_zero = b.where(is_zero, b.constant(dtype, 1), updates);
+  const ValueId product = access.read(access.write(data, non_zero, "mul"));
+  const ValueId zero_count = b.cast(is_zero, dtype);
+  const ValueId zeros = access.read(access.write(b.zeros(dtype, b.shape(data)), zero_count, "add"));
+  const ValueId other_is_zero = b.compare(Op::kGreater, b.sub(zeros, zero_count), 0);
+  b.give(2, b.drop(other_is_zero, b.mul(access.read(b.g()), b.div(product, non_zero))));
+}
+
+/// y = max(data, u…) or the minimum: the first that attains the bound takes the gradient, data
+/// before the updates, and these in their order.
+void scatter_bound(const Access& access) {
+  Backward& b = access.b;
+  const ValueId data_wins = b.apply(Op::kEqual, {b.x(0), b.y()});
+  if (b.needs(0)) b.give(0, b.keep(data_wins, b.g()));
+  if (!b.needs(2)) return;
+  const Shape shape = b.shape(b.x(2));
+  const int64_t count = element_count(shape);
+  const ValueId position = b.reshape(b.index_along({count}, 0, DType::kInt64), shape);
+  const ValueId none = b.constant(DType::kInt64, static_cast<double>(count));
+  const ValueId attains =
+      b.apply(Op::kLogicalAnd, {b.apply(Op::kLogicalNot, {access.read(data_wins)}),
+                                b.apply(Op::kEqual, {b.x(2), access.read(b.y())})});
+  const ValueId first =
+      access.write(b.broadcast(none, b.shape(b.x(0))), b.where(attains, position, none), "min");
+  b.give(2, b.keep(b.apply(Op::kEqual, {position, access.read(first)}), access.read(b.g())));
+}
+
+/// Indices of a plain write name an element once; ONNX leaves open which write wins otherwise.
+void scatter(const Access& access) {
+  Backward& b = access.b;
+  const std::string& reduction = b.attributes().text("reduction");
+  if (reduction == "mul") return scatter_product(access);
+  if (reduction == "max" || reduction == "min") return scatter_bound(access);
+  if (b.needs(0)) {
+    const ValueId zeros = zeros_like(b, b.x(2));
+    b.give(0, reduction == "add" ? b.g() : access.write(b.g(), zeros, "none"));
+  }
+  if (b.needs(2)) b.give(2, access.read(b.g()));
 }
 
 }  // namespace
@@ -87,11 +138,11 @@ void scatter_add(Backward& b) {
 }
 
 void scatter_elements(Backward& b) {
-  scatter(b, Op::kScatterElements, Op::kGatherElements, {{"axis", b.axis()}});
+  scatter({b, Op::kScatterElements, Op::kGatherElements, b.attributes(), {{"axis", b.axis()}}});
 }
 
 void scatter_nd(Backward& b) {
-  scatter(b, Op::kScatterNd, Op::kGatherNd, {{"batch_dims", int64_t{0}}});
+  scatter({b, Op::kScatterNd, Op::kGatherNd, b.attributes(), {{"batch_dims", int64_t{0}}}});
 }
 
 }  // namespace sgtc::gradient

@@ -123,3 +123,40 @@ TEST_CASE("gradients of indexed writes") {
   check_gradients("state parameter %x: f32[3,4] = uniform(-1.0, 1.0, seed 9)\n" + line +
                   "%z = mul(%y, %y)\noutput \"y\" %z\n");
 }
+
+TEST_CASE("gradients of writes that combine") {
+  const std::string line = GENERATE(
+      "constant %i: i64[3,3] = [0, 1, -1, 1, 1, 2, 0, 1, 0]\n"
+      "%y = scatter_elements(%x, %i, %u) {axis=0, reduction=",
+      "constant %i: i64[3,3,2] = [0, 0, 0, 1, 0, 0, 2, 3, 2, 3, 2, -1, 1, 1, 0, 0, -2, 1]\n"
+      "%y = scatter_nd(%x, %i, %u) {reduction=");
+  const std::string reduction = GENERATE("\"mul\"", "\"max\"", "\"min\"");
+  check_gradients(
+      "state parameter %x: f32[3,4] = uniform(-1.0, 1.0, seed 9)\n"
+      "state parameter %u: f32[3,3] = uniform(-1.0, 1.0, seed 2)\n" +
+      line + reduction + "}\n%z = mul(%y, %y)\noutput \"y\" %z\n");
+}
+
+TEST_CASE("of equal bounds of a write the first takes the gradient") {
+  const auto written = [](const std::string& reduction) {
+    return gradients(
+        "state parameter %x: f32[3] = literal [5, 1, 2]\n"
+        "state parameter %u: f32[4] = literal [5, 3, 3, 2]\n"
+        "constant %i: i64[4,1] = [0, 1, 1, -1]\n"
+        "%y = scatter_nd(%x, %i, %u) {reduction=\"" +
+        reduction + "\"}\n%l = reduce_sum(%y) {axes=[0]}\noutput \"loss\" %l\n");
+  };
+  CHECK(written("max") == std::map<std::string, Values>{{"x", {1, 0, 1}}, {"u", {0, 1, 0, 0}}});
+  CHECK(written("min") == std::map<std::string, Values>{{"x", {1, 1, 1}}, {"u", {0, 0, 0, 0}}});
+}
+
+TEST_CASE("zeros among the factors of a write") {
+  auto found = gradients(
+      "state parameter %x: f32[2] = literal [2, 3]\n"
+      "state parameter %u: f32[4] = literal [0, 4, 0, 0]\n"
+      "constant %i: i64[4] = [0, 0, 1, 1]\n"
+      "%y = scatter_elements(%x, %i, %u) {axis=0, reduction=\"mul\"}\n"
+      "%l = reduce_sum(%y) {axes=[0]}\noutput \"loss\" %l\n");
+  CHECK(found["x"] == Values{0, 0});
+  CHECK(found["u"] == Values{8, 0, 0, 0});
+}
