@@ -8,6 +8,7 @@
 #include "import/mark_backward_nodes.h"
 #include "import/node_lowering.h"
 #include "import/parameters.h"
+#include "import/soundness.h"
 #include "import/tensor.h"
 
 namespace sgtc {
@@ -23,6 +24,7 @@ class Importer {
         proto_(model.proto().graph()),
         state_(model, diagnostics) {
     state_.training = options.training;
+    state_.accepts_slow = options.accepts_slow;
     state_.micro_batches = options.micro_batches * options.replicas;
     state_.gradients = options.gradients;
     state_.padding_index = options.padding_index;
@@ -54,6 +56,7 @@ class Importer {
     }
     report_unused_inputs();
     report_unused_padding();
+    if (options_.training && loss != kNone) check_soundness(state_, loss);
     diagnostics_.checkpoint();
     return std::move(state_.graph);
   }
@@ -211,7 +214,8 @@ class Importer {
       if (loss.empty() || output.name() == loss) required.push_back(output.name());
     }
     const std::vector<int> needed = needed_nodes(proto_.node(), required);
-    report_unsupported(unsupported_nodes(state_.model, proto_.node(), needed));
+    report_unsupported(
+        unsupported_nodes(state_.model, proto_.node(), needed, options_.accepts_slow));
     wanted_ = appended_outputs();
     for (const auto& output : proto_.output()) {
       if (output.name() == loss || is_supported(output.name())) wanted_.push_back(output.name());
@@ -245,8 +249,8 @@ class Importer {
   }
 
   bool is_supported(const std::string& output) {
-    const std::vector<std::string> nodes =
-        unsupported_nodes(state_.model, proto_.node(), needed_nodes(proto_.node(), {output}));
+    const std::vector<std::string> nodes = unsupported_nodes(
+        state_.model, proto_.node(), needed_nodes(proto_.node(), {output}), options_.accepts_slow);
     if (!nodes.empty() && !diagnostics_.has_errors()) {
       diagnostics_.warning("output \"" + output + "\"",
                            "left out, it needs what is not supported: " + nodes[0]);
@@ -260,7 +264,7 @@ class Importer {
       diagnostics_.error("output \"" + name + "\"", "nothing computes it");
       return kNone;
     }
-    return binding->value != kNone ? binding->value : state_.leaves.value(binding->leaf);
+    return state_.value(*binding);
   }
 
   bool is_scalar_float(ValueId id) const {

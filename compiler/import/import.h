@@ -32,6 +32,9 @@ struct ImportOptions {
   /// Off: Dropout passes through and BatchNormalization uses its running statistics; a loss is not
   /// required.
   bool training = true;
+  /// Operators without kernels of their own run by a slow composition of others, with a warning
+  /// that names the cost; else they are errors.
+  bool accepts_slow = false;
   /// Micro-batches of one step of one replica, and replicas: BatchNormalization's statistics depend
   /// on both.
   int64_t micro_batches = 1;
@@ -59,7 +62,8 @@ struct ImportOptions {
 /// of PyTorch's exporter, which records them, only what was a parameter.
 ///
 /// All errors that can be found are collected in `diagnostics`, then Error is thrown. Outputs that
-/// are not the loss and need unsupported operators are left out with a warning.
+/// are not the loss and need unsupported operators are left out with a warning. A training import
+/// warns of what the file's exporter lost (soundness.h).
 Graph import_graph(const OnnxModel& model, const ImportOptions& options, Diagnostics& diagnostics);
 
 }  // namespace sgtc

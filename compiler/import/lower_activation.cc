@@ -9,6 +9,20 @@
 #include "support/diagnostics.h"
 
 namespace sgtc {
+namespace {
+
+ValueId is_positive(Emitter& e, ValueId x) {
+  return e.add(Op::kGreater, {x, e.scalar(e.dtype(x), 0)});
+}
+
+// exp(x) - 1 for the non-positive part of x, as tanh(x/2)·(exp(x) + 1): exact for small x.
+ValueId expm1_of_negative_part(Emitter& e, ValueId x) {
+  const ValueId part = e.add(Op::kMin, {x, e.scalar(e.dtype(x), 0)});
+  const ValueId half = e.add(Op::kTanh, {e.mul_scalar(part, 0.5)});
+  return e.mul(half, e.add_scalar(e.exp(part), 1));
+}
+
+}  // namespace
 
 // max(0, x) with the zero first: at a tie the gradient goes to the constant, so relu'(0) is 0.
 ValueId emit_relu(Emitter& e, ValueId x) { return e.add(Op::kMax, {e.scalar(e.dtype(x), 0), x}); }
@@ -27,18 +41,32 @@ ValueId emit_gelu_tanh(Emitter& e, ValueId x) {
   return e.mul(e.mul_scalar(x, 0.5), bell);
 }
 
+ValueId emit_elu(Emitter& e, ValueId x, double alpha) {
+  const ValueId negative = e.mul_scalar(expm1_of_negative_part(e, x), alpha);
+  return e.where(is_positive(e, x), x, negative);
+}
+
+ValueId emit_leaky_relu(Emitter& e, ValueId x, double alpha) {
+  const ValueId below = e.add(Op::kLess, {x, e.scalar(e.dtype(x), 0)});
+  return e.where(below, e.mul_scalar(x, alpha), x);
+}
+
+ValueId emit_thresholded_relu(Emitter& e, ValueId x, double alpha) {
+  const ValueId above = e.add(Op::kGreater, {x, e.scalar(e.dtype(x), alpha)});
+  return e.where(above, x, e.scalar(e.dtype(x), 0));
+}
+
+ValueId emit_hard_sigmoid(Emitter& e, ValueId x, double alpha, double beta) {
+  const ValueId line = e.add_scalar(e.mul_scalar(x, alpha), beta);
+  const ValueId above = e.add(Op::kMax, {line, e.scalar(e.dtype(x), 0)});
+  return e.add(Op::kMin, {above, e.scalar(e.dtype(x), 1)});
+}
+
+ValueId emit_softsign(Emitter& e, ValueId x) {
+  return e.div(x, e.add_scalar(e.add(Op::kAbs, {x}), 1));
+}
+
 namespace {
-
-ValueId is_positive(Lowering& n, ValueId x) {
-  return n.add(Op::kGreater, {x, n.scalar(n.dtype(x), 0)});
-}
-
-// exp(x) - 1 for the non-positive part of x, as tanh(x/2)·(exp(x) + 1): exact for small x.
-ValueId expm1_of_negative_part(Lowering& n, ValueId x) {
-  const ValueId part = n.add(Op::kMin, {x, n.scalar(n.dtype(x), 0)});
-  const ValueId half = n.add(Op::kTanh, {n.mul_scalar(part, 0.5)});
-  return n.mul(half, n.add_scalar(n.exp(part), 1));
-}
 
 ValueIds lower_relu(Lowering& n) { return {emit_relu(n, n.input(0))}; }
 
@@ -46,23 +74,23 @@ ValueIds lower_sigmoid(Lowering& n) { return {n.add(Op::kSigmoid, {n.input(0)})}
 ValueIds lower_tanh(Lowering& n) { return {n.add(Op::kTanh, {n.input(0)})}; }
 ValueIds lower_softplus(Lowering& n) { return {n.add(Op::kSoftplus, {n.input(0)})}; }
 
+ValueIds lower_elu(Lowering& n) { return {emit_elu(n, n.input(0), n.real("alpha", 1))}; }
+
 ValueIds lower_leaky_relu(Lowering& n) {
-  const ValueId x = n.input(0);
-  const ValueId below = n.add(Op::kLess, {x, n.scalar(n.dtype(x), 0)});
-  return {n.where(below, n.mul_scalar(x, n.real("alpha", 0.01f)), x)};
+  return {emit_leaky_relu(n, n.input(0), n.real("alpha", 0.01f))};
 }
+
+ValueIds lower_thresholded_relu(Lowering& n) {
+  return {emit_thresholded_relu(n, n.input(0), n.real("alpha", 1))};
+}
+
+ValueIds lower_softsign(Lowering& n) { return {emit_softsign(n, n.input(0))}; }
 
 // The slope broadcasts to x from the right, as everywhere since opset 7.
 ValueIds lower_prelu(Lowering& n) {
   const ValueId x = n.input(0);
   const ValueId below = n.add(Op::kLess, {x, n.scalar(n.dtype(x), 0)});
   return {n.where(below, n.mul(x, n.input(1)), x)};
-}
-
-ValueIds lower_elu(Lowering& n) {
-  const ValueId x = n.input(0);
-  const ValueId negative = n.mul_scalar(expm1_of_negative_part(n, x), n.real("alpha", 1));
-  return {n.where(is_positive(n, x), x, negative)};
 }
 
 ValueIds lower_selu(Lowering& n) {
@@ -81,30 +109,13 @@ ValueIds lower_celu(Lowering& n) {
   return {n.where(is_positive(n, x), x, negative)};
 }
 
-ValueId hard_sigmoid(Lowering& n, ValueId x, double alpha, double beta) {
-  const ValueId line = n.add_scalar(n.mul_scalar(x, alpha), beta);
-  const ValueId above = n.add(Op::kMax, {line, n.scalar(n.dtype(x), 0)});
-  return n.add(Op::kMin, {above, n.scalar(n.dtype(x), 1)});
-}
-
 ValueIds lower_hard_sigmoid(Lowering& n) {
-  return {hard_sigmoid(n, n.input(0), n.real("alpha", 0.2f), n.real("beta", 0.5))};
+  return {emit_hard_sigmoid(n, n.input(0), n.real("alpha", 0.2f), n.real("beta", 0.5))};
 }
 
 ValueIds lower_hard_swish(Lowering& n) {
   const ValueId x = n.input(0);
-  return {n.mul(x, hard_sigmoid(n, x, 1.0 / 6, 0.5))};
-}
-
-ValueIds lower_softsign(Lowering& n) {
-  const ValueId x = n.input(0);
-  return {n.div(x, n.add_scalar(n.add(Op::kAbs, {x}), 1))};
-}
-
-ValueIds lower_thresholded_relu(Lowering& n) {
-  const ValueId x = n.input(0);
-  const ValueId bound = n.scalar(n.dtype(x), n.real("alpha", 1));
-  return {n.where(n.add(Op::kGreater, {x, bound}), x, n.scalar(n.dtype(x), 0))};
+  return {n.mul(x, emit_hard_sigmoid(n, x, 1.0 / 6, 0.5))};
 }
 
 ValueIds lower_shrink(Lowering& n) {

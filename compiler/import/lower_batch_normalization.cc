@@ -98,7 +98,9 @@ ValueIds lower_batch_normalization(Lowering& n) {
   if (n.integer("spatial", 1) == 0) throw Error("spatial=0 is not supported");
   const DType dtype = n.dtype(x) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   for (Input index : {kMean, kVariance}) n.state().statistics.insert(n.input(index));
-  return is_training(n) ? lower_training(n, x, dtype) : lower_inference(n, x, dtype);
+  if (is_training(n)) return lower_training(n, x, dtype);
+  if (n.state().training) n.state().faults.fixed_statistics.push_back(n.full_name());
+  return lower_inference(n, x, dtype);
 }
 
 const std::vector<Rule> kRules = {

@@ -18,13 +18,6 @@ ValueId add_channel_bias(Lowering& n, ValueId y, int index) {
   return n.add(y, n.reshape(bias, shape));
 }
 
-Attributes convolution_attributes(const Window& window, int64_t groups) {
-  return {{"strides", window.strides},
-          {"pads", window.pads},
-          {"dilations", window.dilations},
-          {"groups", groups}};
-}
-
 ValueIds lower_conv(Lowering& n) {
   const ValueId x = n.input(0), w = n.input(1);
   const Window window = window_of(n, spatial_sizes(n.shape(w)), spatial_sizes(n.shape(x)));
@@ -85,9 +78,45 @@ ValueIds lower_conv_gradient(Lowering& n) {
           n.add(Op::kConvWeightGrad, {x, dy}, of_weight), n.reshape(bias, {n.shape(dy)[1]})};
 }
 
+// Adds up blocks [N, C·block, positions] where they overlap: the gradient of cutting an image into
+// blocks, which is a convolution with the identity.
+ValueIds lower_col2im(Lowering& n) {
+  const ValueId x = n.input(0);
+  const Shape shape = n.shape(x);
+  const Shape image = n.integers_input(1, "the shape of the image");
+  const Shape block = n.integers_input(2, "the shape of the blocks");
+  const int64_t size = element_count(block);
+  if (shape.size() != 3 || block.size() != image.size() || size < 1 || shape[1] % size != 0) {
+    throw Error("expected [N, C·" + std::to_string(size) + ", positions] and an image of " +
+                std::to_string(block.size()) + " dimensions, found " + to_string(shape) + " and " +
+                to_string(image));
+  }
+  const Window window = window_of(n, block, image);
+  const int64_t channels = shape[1] / size;
+  Shape pieces{shape[0] * channels, size}, kernel{size, 1}, target{shape[0], channels};
+  for (size_t i = 0; i < image.size(); ++i) {
+    pieces.push_back((image[i] + window.padding(i) - window.span(i)) / window.strides[i] + 1);
+  }
+  if (element_count(pieces) != element_count(shape)) {
+    throw Error("expected as many positions as blocks in the padded image, found " +
+                std::to_string(shape[2]));
+  }
+  kernel.insert(kernel.end(), block.begin(), block.end());
+  target.insert(target.end(), image.begin(), image.end());
+  const ValueId rows = n.iota({size, 1}, 0, DType::kInt64);
+  const ValueId columns = n.iota({1, size}, 1, DType::kInt64);
+  const ValueId identity = n.cast(n.add(Op::kEqual, {rows, columns}), n.dtype(x));
+  Attributes attributes = convolution_attributes(window, 1);
+  attributes.set("input", image);
+  const ValueId y =
+      n.add(Op::kConvInputGrad, {n.reshape(x, pieces), n.reshape(identity, kernel)}, attributes);
+  return {n.reshape(y, target)};
+}
+
 const std::vector<Rule> kRules = {
     {"", "Conv", {1, 11, 22}, lower_conv},
     {"", "ConvTranspose", {1, 11, 22}, lower_conv_transpose},
+    {"", "Col2Im", {18}, lower_col2im},
     {"com.microsoft", "ConvGrad", {1}, lower_conv_gradient},
 };
 

@@ -114,6 +114,49 @@ ValueIds lower_arg_extreme(Lowering& n) {
   return {n.integer("keepdims", 1) != 0 ? found : n.squeeze(found, {axis})};
 }
 
+// Reverses the first elements of each sequence, as many as its length says.
+ValueIds lower_reverse_sequence(Lowering& n) {
+  const ValueId x = n.input(0), lengths = n.cast(n.input(1), DType::kInt64);
+  const Shape shape = n.shape(x);
+  const int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1);
+  if (shape.size() < 2 || time + batch != 1 || time * batch != 0) {
+    throw Error("expected time_axis and batch_axis 0 and 1 of a tensor of rank 2 or more, found " +
+                std::to_string(time) + " and " + std::to_string(batch) + " of " + to_string(shape));
+  }
+  const int64_t rows = shape[static_cast<size_t>(batch)];
+  if (n.shape(lengths) != Shape{rows}) {
+    throw Error("lengths: expected shape [" + std::to_string(rows) + "], found " +
+                to_string(n.shape(lengths)));
+  }
+  Shape along_batch(shape.size(), 1), along_time = along_batch;
+  along_batch[static_cast<size_t>(batch)] = rows;
+  along_time[static_cast<size_t>(time)] = shape[static_cast<size_t>(time)];
+  const ValueId length = n.reshape(lengths, along_batch);
+  const ValueId step = n.iota(along_time, time, DType::kInt64);
+  const ValueId mirrored = n.sub(n.add_scalar(length, -1), step);
+  const ValueId source = n.where(n.add(Op::kLess, {step, length}), mirrored, step);
+  return {n.add(Op::kGatherElements, {x, n.broadcast(source, shape)}, {{"axis", time}})};
+}
+
+// The slices whose condition holds; the condition decides a shape, so it must be known.
+ValueIds lower_compress(Lowering& n) {
+  const ValueId x = n.input(0);
+  const bool flat = !n.has_attribute("axis");
+  const ValueId data = flat ? n.reshape(x, {element_count(n.shape(x))}) : x;
+  const int64_t axis = flat ? 0 : axis_of(n, 0);
+  const std::vector<int64_t> condition = n.integers_input(1, "the condition of Compress");
+  const int64_t size = n.shape(data)[static_cast<size_t>(axis)];
+  if (std::ssize(condition) > size) {
+    throw Error("the condition of Compress: expected at most " + std::to_string(size) +
+                " elements, found " + std::to_string(condition.size()));
+  }
+  std::vector<int64_t> kept;
+  for (size_t i = 0; i < condition.size(); ++i) {
+    if (condition[i] != 0) kept.push_back(static_cast<int64_t>(i));
+  }
+  return {n.gather(data, n.constant_integers(kept), axis)};
+}
+
 const std::vector<Rule> kRules = {
     {"", "Gather", {1, 11, 13}, lower_gather},
     {"", "GatherElements", {11, 13}, lower_gather_elements},
@@ -122,6 +165,8 @@ const std::vector<Rule> kRules = {
     {"", "ScatterElements", {11, 13, 16, 18}, lower_scatter_elements},
     {"", "ScatterND", {11, 13, 16, 18}, lower_scatter_nd},
     {"", "OneHot", {9, 11}, lower_one_hot},
+    {"", "ReverseSequence", {10}, lower_reverse_sequence},
+    {"", "Compress", {9, 11}, lower_compress},
     {"", "CumSum", {11, 14}, lower_cumulative_sum},
     {"", "TopK", {1, 10, 11, 24}, lower_top_k},
     {"", "ArgMax", {1, 11, 12, 13}, lower_arg_extreme<Op::kArgMax>},

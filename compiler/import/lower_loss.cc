@@ -1,6 +1,7 @@
 // Losses over classes.
 #include "import/losses.h"
 #include "import/lowering.h"
+#include "import/soundness.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -68,6 +69,7 @@ ValueIds lower_softmax_cross_entropy(Lowering& n) {
 ValueIds lower_negative_log_likelihood(Lowering& n) {
   const ValueId scores = n.input(0);
   LikelihoodLoss loss = attributes_of(n);
+  if (softmax_behind(n.graph(), scores)) n.state().faults.probabilities.push_back(n.full_name());
   loss.log_probabilities = n.cast(scores, loss_type(n.dtype(scores)));
   return {n.cast(emit_likelihood_loss(n, loss), n.dtype(scores))};
 }

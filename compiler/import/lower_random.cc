@@ -34,7 +34,9 @@ bool drops(Lowering& n) {
 
 ValueIds lower_dropout(Lowering& n) {
   const ValueId x = n.input(0);
-  const double ratio = drops(n) ? dropout_ratio(n) : 0;
+  const bool active = drops(n);
+  const double ratio = active ? dropout_ratio(n) : 0;
+  if (n.state().training && !active) n.state().faults.idle_dropouts.push_back(n.full_name());
   if (ratio == 0) {
     if (!n.wants_output(1)) return {x};
     return {x, n.broadcast(n.scalar(DType::kBool, 1), n.shape(x))};

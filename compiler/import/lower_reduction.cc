@@ -1,8 +1,28 @@
 // Reductions over axes.
+#include <limits>
+
 #include "import/lowering.h"
+#include "import/norms.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
+
+ValueId emit_powers(Emitter& e, ValueId x, double p) {
+  if (p == 2) return e.mul(x, x);
+  const ValueId size = e.add(Op::kAbs, {x});
+  return p == 1 ? size : e.add(Op::kPow, {size, e.scalar(e.dtype(x), p)});
+}
+
+ValueId emit_root(Emitter& e, ValueId sum, double p) {
+  if (p == 1) return sum;
+  const ValueId zero = e.scalar(e.dtype(sum), 0);
+  const ValueId nothing = e.add(Op::kEqual, {sum, zero});
+  const ValueId safe = e.where(nothing, e.scalar(e.dtype(sum), 1), sum);
+  const ValueId root =
+      p == 2 ? e.add(Op::kSqrt, {safe}) : e.add(Op::kPow, {safe, e.scalar(e.dtype(sum), 1 / p)});
+  return e.where(nothing, zero, root);
+}
+
 namespace {
 
 using Axes = std::vector<int64_t>;
@@ -26,9 +46,28 @@ ValueIds over_axes(Lowering& n, Reduce reduce) {
   return {n.integer("keepdims", 1) != 0 ? reduced : n.squeeze(reduced, *axes)};
 }
 
+// What a maximum or minimum of no elements is: the end of the dtype's range.
+ValueId bound_of_nothing(Lowering& n, DType dtype, bool lowest) {
+  if (is_float(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return n.scalar(dtype, lowest ? -infinity : infinity);
+  }
+  const int64_t bits = 8 * size_of(dtype);
+  if (dtype == DType::kBool) return n.scalar(dtype, lowest ? 0 : 1);
+  int64_t bound = lowest ? 0 : -1;  // of unsigned types, all bits
+  if (!is_unsigned(dtype)) bound = lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits);
+  if (is_unsigned(dtype) && bits < 64 && !lowest) bound = (int64_t{1} << bits) - 1;
+  return n.constant(make_literal(dtype, {}, std::vector<int64_t>{bound}));
+}
+
 template <Op op>
 ValueIds simple(Lowering& n) {
   return over_axes(n, [&n](ValueId x, const Axes& axes) {
+    if ((op == Op::kReduceMax || op == Op::kReduceMin) && element_count(n.shape(x)) == 0) {
+      Shape kept = n.shape(x);
+      for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
+      return n.broadcast(bound_of_nothing(n, n.dtype(x), op == Op::kReduceMax), kept);
+    }
     if (n.dtype(x) != DType::kBool) return n.reduce(op, x, axes);
     return n.cast(n.reduce(op, n.cast(x, DType::kUInt8), axes), DType::kBool);
   });
@@ -51,7 +90,7 @@ ValueIds lower_sum_square(Lowering& n) {
 
 ValueIds lower_l2(Lowering& n) {
   return over_axes(n, [&n](ValueId x, const Axes& axes) {
-    return n.add(Op::kSqrt, {n.reduce(Op::kReduceSum, n.mul(x, x), axes)});
+    return emit_root(n, n.reduce(Op::kReduceSum, emit_powers(n, x, 2), axes), 2);
   });
 }
 

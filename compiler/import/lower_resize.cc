@@ -3,7 +3,7 @@
 // Interpolation is separable: along each resized axis an output position is a weighted sum of a
 // few input positions (taps), which are constants. Each tap is one gather. With align_corners the
 // output's size is the integer one, as in PyTorch; ONNX's reference takes the unrounded one.
-// Left out: antialias, tf_crop_and_resize, keep_aspect_ratio_policy.
+// Downsampling with antialias stretches the filter over as many cells as an output covers.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +22,7 @@ struct AxisResize {
   int64_t input = 0;
   int64_t output = 0;
   double scale = 1;
+  double roi_start = 0, roi_end = 1;  // of tf_crop_and_resize, in units of the input
 };
 
 // The position in the input, in units of its cells, that output position `i` shows.
@@ -31,6 +32,12 @@ double source_position(const std::string& mode, const AxisResize& a, int64_t i) 
   if (mode == "align_corners") {
     if (a.output == 1) return 0;
     return x * static_cast<double>(a.input - 1) / static_cast<double>(a.output - 1);
+  }
+  if (mode == "tf_crop_and_resize") {
+    const auto last = static_cast<double>(a.input - 1);
+    if (a.output == 1) return (a.roi_start + a.roi_end) / 2 * last;
+    return a.roi_start * last +
+           x * (a.roi_end - a.roi_start) * last / static_cast<double>(a.output - 1);
   }
   if (mode == "pytorch_half_pixel" && a.output == 1) return 0;
   if (mode == "half_pixel" || mode == "pytorch_half_pixel") return (x + 0.5) / a.scale - 0.5;
@@ -51,11 +58,11 @@ double nearest_of(const std::string& mode, double x) {
   throw Error("nearest_mode \"" + mode + "\" is not supported");
 }
 
-// Weights of the cells -1, 0, 1, 2 around the fraction t (Keys' cubic convolution).
-std::vector<double> cubic_weights(double t, double a) {
-  const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-  const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
+// Keys' cubic convolution of a cell at distance `d`.
+double cubic_weight(double d, double a) {
+  d = std::abs(d);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
 // Resize-10 and Upsample: scales are input 1, positions are scaled from the corner.
@@ -69,11 +76,11 @@ class Interpolation {
             n.text("coordinate_transformation_mode", is_old(n) ? "asymmetric" : "half_pixel")),
         nearest_(n.text("nearest_mode", is_old(n) ? "floor" : "round_prefer_floor")),
         cubic_(n.real("cubic_coeff_a", -0.75)),
-        exclude_outside_(n.integer("exclude_outside", 0) != 0) {
+        exclude_outside_(n.integer("exclude_outside", 0) != 0),
+        antialias_(n.integer("antialias", 0) != 0) {
     if (mode_ != "nearest" && mode_ != "linear" && mode_ != "cubic") {
       throw Error("attribute \"mode\": expected nearest, linear or cubic, found \"" + mode_ + "\"");
     }
-    if (n.integer("antialias", 0) != 0) throw Error("antialias=1 is not supported");
   }
 
   Taps taps(const AxisResize& axis) const {
@@ -81,7 +88,7 @@ class Interpolation {
     for (int64_t i = 0; i < axis.output; ++i) {
       const double x = source_position(coordinates_, axis, i);
       double first = 0;
-      std::vector<double> weights = weights_at(x, &first);
+      std::vector<double> weights = weights_at(x, axis.scale, &first);
       normalize(weights, first, axis.input);
       taps.positions.resize(weights.size());
       taps.weights.resize(weights.size());
@@ -95,24 +102,33 @@ class Interpolation {
   }
 
  private:
-  std::vector<double> weights_at(double x, double* first) const {
+  std::vector<double> weights_at(double x, double scale, double* first) const {
     if (mode_ == "nearest") {
       *first = nearest_of(nearest_, x);
       return {1};
     }
     const double cell = std::floor(x), t = x - cell;
-    *first = mode_ == "linear" ? cell : cell - 1;
-    if (mode_ == "linear") return {1 - t, t};
-    return cubic_weights(t, cubic_);
+    const double stretch = antialias_ ? std::min(scale, 1.0) : 1;
+    const double reach = (mode_ == "linear" ? 1 : 2) / stretch;
+    const double start = std::floor(-reach) + 1;
+    *first = cell + start;
+    std::vector<double> weights;
+    for (double k = start; k < 2 - start; ++k) weights.push_back(weight((k - t) * stretch));
+    return weights;
   }
 
-  // exclude_outside: cells outside the input get no weight.
+  double weight(double distance) const {
+    if (mode_ == "cubic") return cubic_weight(distance, cubic_);
+    return std::max(0.0, 1 - std::abs(distance));
+  }
+
+  // Weights add up to 1; with exclude_outside, those of the cells in the input.
   void normalize(std::vector<double>& weights, double first, int64_t size) const {
-    if (!exclude_outside_ || mode_ != "cubic") return;
     double sum = 0;
     for (size_t k = 0; k < weights.size(); ++k) {
       const double cell = first + static_cast<double>(k);
-      if (cell < 0 || cell >= static_cast<double>(size)) weights[k] = 0;
+      const bool outside = cell < 0 || cell >= static_cast<double>(size);
+      if (exclude_outside_ && outside && mode_ != "nearest") weights[k] = 0;
       sum += weights[k];
     }
     for (double& weight : weights) weight /= sum;
@@ -120,7 +136,7 @@ class Interpolation {
 
   std::string mode_, coordinates_, nearest_;
   double cubic_;
-  bool exclude_outside_;
+  bool exclude_outside_, antialias_;
 };
 
 ValueId interpolate(Lowering& n, ValueId x, int64_t axis, const Taps& taps) {
@@ -141,43 +157,94 @@ bool given(Lowering& n, int index) {
   return n.has_input(index) && element_count(n.input_shape(index)) > 0;
 }
 
+// One number per resized axis from input `index`.
+std::vector<double> per_axis(Lowering& n, int index, const std::string& what, size_t count) {
+  const LiteralPtr values = n.literal_input(index, what);
+  if (values->element_count() != static_cast<int64_t>(count)) {
+    throw Error(what + ": expected " + std::to_string(count) + " numbers, found " +
+                std::to_string(values->element_count()));
+  }
+  std::vector<double> result;
+  for (int64_t i = 0; i < values->element_count(); ++i) result.push_back(values->as_double(i));
+  return result;
+}
+
+// One scale for all axes, so that the output fits into the sizes or covers them.
+void keep_aspect_ratio(const std::string& policy, std::vector<AxisResize>& resizes) {
+  if (policy != "not_larger" && policy != "not_smaller") {
+    throw Error(
+        "attribute \"keep_aspect_ratio_policy\": expected stretch, not_larger or "
+        "not_smaller, found \"" +
+        policy + "\"");
+  }
+  double scale = resizes.front().scale;
+  for (const AxisResize& axis : resizes) {
+    scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
+  }
+  for (AxisResize& axis : resizes) {
+    axis.scale = scale;
+    axis.output = static_cast<int64_t>(std::floor(scale * static_cast<double>(axis.input) + 0.5));
+  }
+}
+
 // Sizes and scales of the resized axes in the order of `axes`.
 std::vector<AxisResize> resizes_of(Lowering& n, const std::vector<int64_t>& axes) {
   const int scales_at = is_old(n) ? 1 : 2;
   const bool by_scale = given(n, scales_at);
   if (!by_scale && !given(n, 3)) throw Error("neither scales nor sizes are given");
-  const LiteralPtr values =
-      by_scale ? n.literal_input(scales_at, "the scales") : n.literal_input(3, "the sizes");
-  if (values->element_count() != static_cast<int64_t>(axes.size())) {
-    throw Error("expected " + std::to_string(axes.size()) + " scales or sizes, found " +
-                std::to_string(values->element_count()));
+  const std::vector<double> values = by_scale ? per_axis(n, scales_at, "the scales", axes.size())
+                                              : per_axis(n, 3, "the sizes", axes.size());
+  std::vector<double> roi;
+  if (n.text("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+    roi = per_axis(n, 1, "the region of interest", 2 * axes.size());
   }
   std::vector<AxisResize> resizes;
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisResize axis;
     axis.input = n.input_shape(0)[static_cast<size_t>(axes[i])];
-    const double value = values->as_double(static_cast<int64_t>(i));
     axis.output = static_cast<int64_t>(
-        by_scale ? std::floor(static_cast<double>(axis.input) * value) : value);
-    axis.scale = by_scale ? value : value / static_cast<double>(axis.input);
+        by_scale ? std::floor(static_cast<double>(axis.input) * values[i]) : values[i]);
+    axis.scale = by_scale ? values[i] : values[i] / static_cast<double>(axis.input);
+    if (!roi.empty()) {
+      axis.roi_start = roi[i];
+      axis.roi_end = roi[i + axes.size()];
+    }
+    if (!(axis.scale > 0) && axis.input > 0) {
+      throw Error("scales and sizes must be positive, found " + std::to_string(values[i]));
+    }
     resizes.push_back(axis);
   }
+  const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && !by_scale) keep_aspect_ratio(policy, resizes);
   return resizes;
+}
+
+// tf_crop_and_resize: positions outside the input show a constant.
+ValueId extrapolate(Lowering& n, ValueId x, int64_t axis, const AxisResize& resize) {
+  std::vector<int64_t> outside;
+  for (int64_t i = 0; i < resize.output; ++i) {
+    const double at = source_position("tf_crop_and_resize", resize, i);
+    outside.push_back(at < 0 || at > static_cast<double>(resize.input - 1) ? 1 : 0);
+  }
+  Shape line(n.shape(x).size(), 1);
+  line[static_cast<size_t>(axis)] = resize.output;
+  return n.where(n.constant(make_literal(DType::kBool, line, outside)),
+                 n.scalar(n.dtype(x), n.real("extrapolation_value", 0)), x);
 }
 
 ValueIds lower_resize(Lowering& n) {
   ValueId x = n.input(0);
-  if (n.text("keep_aspect_ratio_policy", "stretch") != "stretch") {
-    throw Error("keep_aspect_ratio_policy: only stretch is supported");
-  }
   const std::vector<int64_t> given_axes = n.integers("axes", all_axes(n.rank(x)));
   std::vector<int64_t> axes;
   for (int64_t axis : given_axes) axes.push_back(normalized_axis(axis, n.rank(x)));
   const Interpolation interpolation(n);
   const std::vector<AxisResize> resizes = resizes_of(n, axes);
+  const bool crops = n.text("coordinate_transformation_mode", "") == "tf_crop_and_resize";
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (resizes[i].output == resizes[i].input && resizes[i].scale == 1) continue;
+    const bool same = resizes[i].output == resizes[i].input && resizes[i].scale == 1;
+    if (same && !crops) continue;
     x = interpolate(n, x, axes[i], interpolation.taps(resizes[i]));
+    if (crops) x = extrapolate(n, x, axes[i], resizes[i]);
   }
   return {x};
 }

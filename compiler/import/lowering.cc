@@ -13,11 +13,14 @@ using Key = std::tuple<std::string, std::string, int64_t>;
 std::map<Key, const Rule*> build_table() {
   std::map<Key, const Rule*> table;
   for (const auto& family :
-       {elementwise_rules(), activation_rules(), constant_rules(), movement_rules(),
-        indexing_rules(), reduction_rules(), matmul_rules(), einsum_rules(), convolution_rules(),
-        pooling_rules(), normalization_rules(), batch_normalization_rules(), loss_rules(),
-        attention_rules(), random_rules(), resize_rules(), microsoft_rules(), gradient_rules(),
-        optimizer_rules()}) {
+       {elementwise_rules(), activation_rules(),    constant_rules(),
+        movement_rules(),    indexing_rules(),      reduction_rules(),
+        matmul_rules(),      einsum_rules(),        convolution_rules(),
+        pooling_rules(),     normalization_rules(), batch_normalization_rules(),
+        loss_rules(),        attention_rules(),     recurrent_rules(),
+        random_rules(),      resize_rules(),        grid_sample_rules(),
+        signal_rules(),      quantization_rules(),  slow_rules(),
+        microsoft_rules(),   gradient_rules(),      optimizer_rules()}) {
     for (const Rule& rule : family) {
       for (int64_t version : rule.versions) {
         const Key key(rule.domain, rule.op, version);
@@ -26,6 +29,11 @@ std::map<Key, const Rule*> build_table() {
     }
   }
   return table;
+}
+
+void refuse_sequence(const Binding& binding) {
+  if (!binding.elements) return;
+  throw Error("expected a tensor, found a sequence of " + std::to_string(binding.elements->size()));
 }
 
 std::string attribute_error(const std::string& name, const std::string& expected) {
@@ -38,6 +46,23 @@ const Rule* find_rule(const std::string& domain, const std::string& op, int64_t 
   static const std::map<Key, const Rule*> table = build_table();
   const auto found = table.find(Key(domain, op, since));
   return found == table.end() ? nullptr : found->second;
+}
+
+ValueId ImportState::value(const Binding& binding) {
+  refuse_sequence(binding);
+  return binding.value != kNone ? binding.value : leaves.value(binding.leaf);
+}
+
+TensorType ImportState::type(const Binding& binding) const {
+  refuse_sequence(binding);
+  return binding.value != kNone ? graph.type(binding.value) : leaves.type(binding.leaf);
+}
+
+LiteralPtr ImportState::literal(const Binding& binding) {
+  refuse_sequence(binding);
+  if (binding.value == kNone) return leaves.literal(binding.leaf);
+  const Value& value = graph.value(binding.value);
+  return value.kind == ValueKind::kConstant ? value.literal : nullptr;
 }
 
 Lowering::Lowering(ImportState& state, const onnx::NodeProto& node, std::vector<Binding> inputs,
@@ -66,8 +91,7 @@ bool Lowering::has_input(int index) const {
 
 ValueId Lowering::input(int index) {
   if (!has_input(index)) throw Error("input " + std::to_string(index) + " is missing");
-  const Binding& binding = inputs_[static_cast<size_t>(index)];
-  return binding.value != kNone ? binding.value : state_.leaves.value(binding.leaf);
+  return state_.value(inputs_[static_cast<size_t>(index)]);
 }
 
 ValueIds Lowering::inputs() {
@@ -78,9 +102,7 @@ ValueIds Lowering::inputs() {
 
 TensorType Lowering::input_type(int index) const {
   if (!has_input(index)) throw Error("input " + std::to_string(index) + " is missing");
-  const Binding& binding = inputs_[static_cast<size_t>(index)];
-  return binding.value != kNone ? state_.graph.type(binding.value)
-                                : state_.leaves.type(binding.leaf);
+  return state_.type(inputs_[static_cast<size_t>(index)]);
 }
 
 int64_t Lowering::input_rank(int index) const {
@@ -89,9 +111,7 @@ int64_t Lowering::input_rank(int index) const {
 
 LiteralPtr Lowering::literal_input(int index, const std::string& what) const {
   if (!has_input(index)) throw Error(what + " (input " + std::to_string(index) + ") is missing");
-  const Binding& binding = inputs_[static_cast<size_t>(index)];
-  const LiteralPtr known =
-      binding.value != kNone ? literal(binding.value) : state_.leaves.literal(binding.leaf);
+  const LiteralPtr known = state_.literal(inputs_[static_cast<size_t>(index)]);
   if (known) return known;
   throw Error(what + " (input " + std::to_string(index) +
               ") must be known when the model is compiled; make it a constant of the model, for "
@@ -166,6 +186,25 @@ std::vector<int64_t> Lowering::integers(const std::string& name,
     throw Error(attribute_error(name, "a list of integers"));
   }
   return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+std::vector<double> Lowering::reals(const std::string& name) const {
+  const onnx::AttributeProto* attribute = find(name);
+  if (!attribute) return {};
+  if (attribute->type() != onnx::AttributeProto::FLOATS) {
+    throw Error(attribute_error(name, "a list of real numbers"));
+  }
+  return {attribute->floats().begin(), attribute->floats().end()};
+}
+
+std::vector<std::string> Lowering::texts(const std::string& name,
+                                         const std::vector<std::string>& otherwise) const {
+  const onnx::AttributeProto* attribute = find(name);
+  if (!attribute) return otherwise;
+  if (attribute->type() != onnx::AttributeProto::STRINGS) {
+    throw Error(attribute_error(name, "a list of texts"));
+  }
+  return {attribute->strings().begin(), attribute->strings().end()};
 }
 
 ValueIds Lowering::gradients(ValueId y, ValueId seed, const ValueIds& xs, const ValueIds& held) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,19 +20,27 @@
 namespace sgtc {
 
 /// What a name of the ONNX file stands for: a value of the Graph, an initializer that no node has
-/// used yet, or nothing (an omitted optional input).
+/// used yet, a sequence of tensors, or nothing (an omitted optional input).
 struct Binding {
   ValueId value = kNone;
   int leaf = -1;
+  std::shared_ptr<const std::vector<Binding>> elements;  // of a sequence
   bool failed = false;  // its node could not be lowered, which is reported already
   bool unmade = false;  // an output that the rule of its node does not compute
-  bool present() const { return value != kNone || leaf >= 0; }
+  bool present() const { return value != kNone || leaf >= 0 || elements; }
 };
 
 /// Appends the gradients of the sum of y's elements, weighted by `seed` (kNone: ones), with respect
 /// to `xs`: one value per x, kNone where it is zero. `xs` and `held` count as independent.
 using GradientFunction = std::function<ValueIds(Graph& graph, ValueId y, ValueId seed,
                                                 const ValueIds& xs, const ValueIds& held)>;
+
+/// What rules notice in a training import that a training export should not have: names of nodes.
+struct ExportFaults {
+  std::vector<std::string> fixed_statistics;  // BatchNormalization in inference mode
+  std::vector<std::string> idle_dropouts;     // Dropout in inference mode
+  std::vector<std::string> probabilities;     // losses that take the result of a Softmax
+};
 
 /// What all nodes of one import share.
 struct ImportState {
@@ -40,11 +49,19 @@ struct ImportState {
   ImportState(const ImportState&) = delete;
   ImportState& operator=(const ImportState&) = delete;
 
+  /// Of a binding that is present: its value in the Graph, an initializer becomes a leaf there; its
+  /// type; its elements if they are known when the model is compiled, else null. Throw Error for a
+  /// sequence.
+  ValueId value(const Binding& binding);
+  TensorType type(const Binding& binding) const;
+  LiteralPtr literal(const Binding& binding);
+
   const OnnxModel& model;
   Diagnostics& diagnostics;
   Graph graph;
   Leaves leaves;
   bool training = true;
+  bool accepts_slow = false;  // rules that are slow may be used
   int64_t micro_batches = 1;  // of all replicas
   GradientFunction gradients;
   /// The value that each BatchNorm statistic takes at the end of the step.
@@ -55,6 +72,7 @@ struct ImportState {
   /// Gather was found for.
   std::map<std::string, int64_t> padding_index;
   std::set<std::string> padded;
+  ExportFaults faults;
   /// Names that the file or the Graph gives to leaves: no other value may take them.
   std::set<std::string> reserved_names;
 };
@@ -69,6 +87,8 @@ class Lowering : public Emitter {
            int64_t since, std::shared_ptr<const void> owner);
 
   ImportState& state() { return state_; }
+  /// The node's name, with the functions and loops that it is in.
+  std::string full_name() const { return state_.graph.context().sources.front(); }
   const onnx::NodeProto& node() const { return node_; }
   /// The version since which the operator is defined this way.
   int64_t since() const { return since_; }
@@ -97,6 +117,9 @@ class Lowering : public Emitter {
   std::string text(const std::string& name, const std::string& otherwise) const;
   std::vector<int64_t> integers(const std::string& name,
                                 const std::vector<int64_t>& otherwise = {}) const;
+  std::vector<double> reals(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name,
+                                 const std::vector<std::string>& otherwise) const;
   int64_t required_integer(const std::string& name) const;
   const onnx::AttributeProto* find(const std::string& name) const;
 
@@ -125,6 +148,8 @@ struct Rule {
   /// The since-versions whose meaning the function implements.
   std::vector<int64_t> versions;
   LowerFunction lower;
+  /// Right but far from what a kernel would take: used only where the user accepts it.
+  bool slow = false;
 };
 
 /// The rules of each family, beside their functions.
@@ -142,8 +167,13 @@ std::span<const Rule> normalization_rules();
 std::span<const Rule> batch_normalization_rules();
 std::span<const Rule> loss_rules();
 std::span<const Rule> attention_rules();
+std::span<const Rule> recurrent_rules();
 std::span<const Rule> random_rules();
 std::span<const Rule> resize_rules();
+std::span<const Rule> grid_sample_rules();
+std::span<const Rule> signal_rules();
+std::span<const Rule> quantization_rules();
+std::span<const Rule> slow_rules();
 std::span<const Rule> microsoft_rules();
 std::span<const Rule> gradient_rules();
 std::span<const Rule> optimizer_rules();

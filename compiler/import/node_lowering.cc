@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "import/control_flow.h"
 #include "import/gradient_node.h"
+#include "import/sequences.h"
 #include "import/tensor.h"
 #include "onnx/defs/schema.h"
 #include "support/diagnostics.h"
@@ -10,7 +12,7 @@
 namespace sgtc {
 namespace {
 
-constexpr int kMaxFunctionDepth = 64;
+constexpr int kMaxBodyDepth = 64;
 constexpr size_t kMaxNodesInGraph = 4'000'000;
 
 const onnx::OpSchema* schema_of(const std::string& op, int64_t opset, const std::string& domain) {
@@ -30,10 +32,13 @@ struct Definition {
   const onnx::OpSchema* library_function = nullptr;
   int64_t since = 1;
   int64_t opset = 1;
-  bool is_branch = false;
+  bool opens_body = false;  // If, Loop or Scan
+  bool is_sequence = false;
   bool is_gradient = false;
-  bool supported() const {
-    return rule || own_function || library_function || is_branch || is_gradient;
+  bool is_slow() const { return rule && rule->slow; }
+  bool supported(bool accepts_slow) const {
+    return (rule && (accepts_slow || !rule->slow)) || own_function || library_function ||
+           opens_body || is_sequence || is_gradient;
   }
 };
 
@@ -47,7 +52,8 @@ Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
   const onnx::OpSchema* schema = schema_of(node.op_type(), definition.opset, domain);
   if (schema) definition.since = schema->SinceVersion();
   definition.is_gradient = is_gradient_node(node);
-  definition.is_branch = domain.empty() && node.op_type() == "If" && schema;
+  definition.opens_body = schema && is_control_flow(node, definition.since);
+  definition.is_sequence = schema && is_sequence_operator(node);
   definition.rule = find_rule(domain, node.op_type(), definition.since);
   if (!definition.rule && schema &&
       (schema->HasFunction() || schema->HasContextDependentFunction())) {
@@ -60,26 +66,45 @@ std::string unsupported_text(const onnx::NodeProto& node, const Definition& defi
                              const std::string& prefix) {
   const std::string domain = canonical_domain(node.domain());
   return describe(node, prefix) + ", domain " + (domain.empty() ? "ai.onnx" : domain) +
-         ", version " + std::to_string(definition.opset);
+         ", version " + std::to_string(definition.opset) +
+         (definition.is_slow() ? "; --on-unsupported=fallback computes it slowly" : "");
+}
+
+// The body of a Loop or Scan; an empty graph when it is missing.
+const onnx::GraphProto& body_of(const onnx::NodeProto& node) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == "body") return attribute.g();
+  }
+  return onnx::GraphProto::default_instance();
 }
 
 void list_unsupported(const OnnxModel& model, const NodeList& nodes, const std::vector<int>& needed,
-                      const Opsets& opsets, const std::string& prefix, int depth,
+                      const Opsets& opsets, bool accepts_slow, const std::string& prefix, int depth,
                       std::vector<std::string>& list) {
-  if (depth > kMaxFunctionDepth) return;  // reported when it is lowered
+  if (depth > kMaxBodyDepth) return;  // reported when it is lowered
   for (int i : needed) {
     const onnx::NodeProto& node = nodes[i];
     const Definition definition = definition_of(model, node, opsets);
-    if (!definition.supported()) list.push_back(unsupported_text(node, definition, prefix));
+    if (!definition.supported(accepts_slow)) {
+      list.push_back(unsupported_text(node, definition, prefix));
+    }
+    const std::string inside = prefix + name_of(node) + "/";
+    if (definition.opens_body && node.op_type() != "If") {
+      const onnx::GraphProto& body = body_of(node);
+      std::vector<std::string> outputs;
+      for (const auto& output : body.output()) outputs.push_back(output.name());
+      list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), opsets, accepts_slow,
+                       inside, depth + 1, list);
+    }
     if (!definition.own_function) continue;
     const auto& body = *definition.own_function;
-    const std::vector<std::string> outputs(body.output().begin(), body.output().end());
     Opsets inner = opsets;
     for (const auto& entry : body.opset_import()) {
       inner[canonical_domain(entry.domain())] = entry.version();
     }
-    list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), inner,
-                     prefix + name_of(node) + "/", depth + 1, list);
+    const std::vector<std::string> outputs(body.output().begin(), body.output().end());
+    list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), inner, accepts_slow,
+                     inside, depth + 1, list);
   }
 }
 
@@ -191,16 +216,34 @@ class NodeLowering {
       throw Error("the graph has more than " + std::to_string(kMaxNodesInGraph) + " nodes");
     }
     const Definition definition = definition_of(state_.model, node, *surroundings_.opsets);
-    if (definition.is_branch) return lower_branch(node, inputs);
+    if (definition.opens_body) {
+      return lower_control_flow(state_, node, inputs, scope_, surroundings_);
+    }
+    if (definition.is_sequence || passes_sequence(node, inputs)) {
+      return lower_sequences(node, inputs);
+    }
     if (definition.is_gradient) return lower_gradient(node, inputs);
     if (definition.own_function) {
       return expand(node, inputs, std::make_shared<onnx::FunctionProto>(*definition.own_function),
                     nullptr);
     }
-    if (definition.rule) return apply(node, std::move(inputs), definition);
+    if (definition.rule && definition.supported(state_.accepts_slow)) {
+      return apply(node, std::move(inputs), definition);
+    }
     if (definition.library_function) return expand_library(node, inputs, definition);
     throw Error("the operator is not supported (" +
                 unsupported_text(node, definition, surroundings_.prefix) + ")");
+  }
+
+  static bool passes_sequence(const onnx::NodeProto& node, const std::vector<Binding>& inputs) {
+    return node.op_type() == "Identity" && inputs.size() == 1 && inputs[0].elements;
+  }
+
+  std::vector<Binding> lower_sequences(const onnx::NodeProto& node,
+                                       const std::vector<Binding>& inputs) {
+    if (node.op_type() == "Identity") return inputs;
+    state_.graph.context() = {surroundings_.phase, 0, {surroundings_.prefix + name_of(node)}};
+    return lower_sequence(state_, node, inputs, surroundings_.owner);
   }
 
   std::vector<Binding> apply(const onnx::NodeProto& node, std::vector<Binding> inputs,
@@ -210,30 +253,32 @@ class NodeLowering {
     if (node.output_size() > 0) {
       lowering.set_result_name(surroundings_.prefix + node.output(0));
     }
+    const size_t first = state_.graph.nodes.size();
     std::vector<Binding> outputs;
     for (ValueId id : definition.rule->lower(lowering)) {
       Binding binding;
       binding.value = id;
       outputs.push_back(binding);
     }
+    if (definition.is_slow()) warn_of_cost(node, first, outputs);
     return outputs;
   }
 
-  // Lowers the nodes of a body whose formal inputs are bound, and returns its outputs.
-  std::vector<Binding> lower_body(const NodeList& nodes, const std::vector<std::string>& outputs,
-                                  Scope& inner, const Surroundings& surroundings) {
-    if (surroundings.depth > kMaxFunctionDepth) {
-      throw Error("functions call each other more than " + std::to_string(kMaxFunctionDepth) +
-                  " deep");
+  // What the Graph's nodes from `first` on write, against the outputs that a kernel would write.
+  void warn_of_cost(const onnx::NodeProto& node, size_t first,
+                    const std::vector<Binding>& outputs) const {
+    const Graph& graph = state_.graph;
+    int64_t written = 0, wanted = 0;
+    for (size_t i = first; i < graph.nodes.size(); ++i) {
+      for (ValueId id : graph.nodes[i].results) written += element_count(graph.shape(id));
     }
-    lower_nodes(state_, nodes, outputs, inner, surroundings);
-    std::vector<Binding> results;
-    for (const std::string& name : outputs) {
-      const Binding* found = inner.find(name);
-      if (!found) throw Error("nothing computes the output \"" + name + "\" of its body");
-      results.push_back(*found);
-    }
-    return results;
+    for (const Binding& output : outputs) wanted += element_count(graph.shape(output.value));
+    state_.diagnostics.warning(describe(node, surroundings_.prefix),
+                               "has no kernel and runs as a slow reference: " +
+                                   std::to_string(graph.nodes.size() - first) +
+                                   " operators write " + std::to_string(written) +
+                                   " elements per micro-batch, where a kernel would write " +
+                                   std::to_string(wanted));
   }
 
   std::vector<Binding> expand(const onnx::NodeProto& node, const std::vector<Binding>& inputs,
@@ -249,7 +294,7 @@ class NodeLowering {
       const auto at = static_cast<size_t>(i);
       inner.names[body->input(i)] = at < inputs.size() ? inputs[at] : Binding();
     }
-    return lower_body(body->node(), {body->output().begin(), body->output().end()}, inner,
+    return lower_body(state_, body->node(), {body->output().begin(), body->output().end()}, inner,
                       {&opsets, body, surroundings_.prefix + name_of(node) + "/",
                        surroundings_.depth + 1, surroundings_.phase});
   }
@@ -257,8 +302,7 @@ class NodeLowering {
   onnx::TypeProto type_proto(const Binding& binding) const {
     onnx::TypeProto proto;
     if (!binding.present()) return proto;
-    const TensorType& type = binding.value != kNone ? state_.graph.type(binding.value)
-                                                    : state_.leaves.type(binding.leaf);
+    const TensorType type = state_.type(binding);
     proto.mutable_tensor_type()->set_elem_type(onnx_from_dtype(type.dtype));
     auto* shape = proto.mutable_tensor_type()->mutable_shape();
     for (int64_t size : type.shape) shape->add_dim()->set_dim_value(size);
@@ -286,28 +330,6 @@ class NodeLowering {
     return expand(node, inputs, body, &schema);
   }
 
-  std::vector<Binding> lower_branch(const onnx::NodeProto& node,
-                                    const std::vector<Binding>& inputs) {
-    Lowering lowering(state_, node, inputs, 1, surroundings_.owner);
-    const LiteralPtr condition = lowering.literal_input(0, "the condition of an If");
-    if (condition->element_count() != 1) throw Error("the condition is not a single value");
-    const bool taken = condition->as_int(0) != 0;
-    const onnx::AttributeProto* branch = lowering.find(taken ? "then_branch" : "else_branch");
-    if (!branch || !branch->has_g()) throw Error("a branch is missing");
-    Scope inner;
-    inner.parent = &scope_;
-    for (const auto& tensor : branch->g().initializer()) {
-      Binding binding;
-      binding.value = lowering.constant(lowering.literal_attribute(tensor));
-      inner.names[tensor.name()] = binding;
-    }
-    std::vector<std::string> outputs;
-    for (const auto& output : branch->g().output()) outputs.push_back(output.name());
-    Surroundings surroundings = surroundings_;
-    ++surroundings.depth;
-    return lower_body(branch->g().node(), outputs, inner, surroundings);
-  }
-
   // The gradients of y, which is a function of the values that xs and zs name, at the inputs.
   std::vector<Binding> lower_gradient(const onnx::NodeProto& node, std::vector<Binding> inputs) {
     const GradientNode gradient = read_gradient_node(node);
@@ -328,7 +350,7 @@ class NodeLowering {
   ValueId value_of(const Scope& scope, const std::string& name) {
     const Binding* found = scope.find(name);
     if (!found || !found->present()) throw Error("nothing computes \"" + name + "\"");
-    return found->value != kNone ? found->value : state_.leaves.value(found->leaf);
+    return state_.value(*found);
   }
 
   // y computed again, at other values of its variables.
@@ -341,7 +363,7 @@ class NodeLowering {
     }
     Surroundings surroundings = surroundings_;
     ++surroundings.depth;
-    if (surroundings.depth > kMaxFunctionDepth) throw Error("Gradient nodes are nested too deeply");
+    if (surroundings.depth > kMaxBodyDepth) throw Error("Gradient nodes are nested too deeply");
     lower_nodes(state_, nodes_, {gradient.y}, inner, surroundings);
     return value_of(inner, gradient.y);
   }
@@ -363,15 +385,32 @@ const Binding* Scope::find(const std::string& name) const {
 }
 
 std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
-                                           const std::vector<int>& needed) {
+                                           const std::vector<int>& needed, bool accepts_slow) {
   std::vector<std::string> list;
-  list_unsupported(model, nodes, needed, model.opsets(), "", 0, list);
+  list_unsupported(model, nodes, needed, model.opsets(), accepts_slow, "", 0, list);
   return list;
 }
 
 void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
                  Scope& scope, const Surroundings& surroundings) {
   NodeLowering(state, nodes, scope, surroundings).run(wanted);
+}
+
+std::vector<Binding> lower_body(ImportState& state, const NodeList& nodes,
+                                const std::vector<std::string>& outputs, Scope& inner,
+                                const Surroundings& surroundings) {
+  if (surroundings.depth > kMaxBodyDepth) {
+    throw Error("functions and bodies are nested more than " + std::to_string(kMaxBodyDepth) +
+                " deep");
+  }
+  lower_nodes(state, nodes, outputs, inner, surroundings);
+  std::vector<Binding> results;
+  for (const std::string& name : outputs) {
+    const Binding* found = inner.find(name);
+    if (!found) throw Error("nothing computes the output \"" + name + "\" of its body");
+    results.push_back(*found);
+  }
+  return results;
 }
 
 }  // namespace sgtc

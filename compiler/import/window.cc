@@ -33,6 +33,13 @@ Shape spatial_sizes(const Shape& shape) {
   return {shape.begin() + 2, shape.end()};
 }
 
+Attributes convolution_attributes(const Window& window, int64_t groups) {
+  return {{"strides", window.strides},
+          {"pads", window.pads},
+          {"dilations", window.dilations},
+          {"groups", groups}};
+}
+
 void split_padding(Window& window, size_t dimension, int64_t total, bool upper) {
   total = std::max<int64_t>(0, total);
   const int64_t small = total / 2, large = total - total / 2;

@@ -22,6 +22,9 @@ struct Window {
 Window window_of(Lowering& node, const std::vector<int64_t>& kernel, const Shape& input,
                  bool transposed = false);
 
+/// The attributes of the Graph's convolutions.
+Attributes convolution_attributes(const Window& window, int64_t groups);
+
 /// Splits a total padding as auto_pad says: SAME_UPPER puts the odd cell at the end.
 void split_padding(Window& window, size_t dimension, int64_t total, bool upper);
 

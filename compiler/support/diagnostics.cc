@@ -9,7 +9,10 @@ void Diagnostics::error(std::string object, std::string text) {
 }
 
 void Diagnostics::warning(std::string object, std::string text) {
-  all_.push_back({Severity::kWarning, std::move(object), std::move(text)});
+  const bool known = std::any_of(all_.begin(), all_.end(), [&](const Diagnostic& d) {
+    return d.severity == Severity::kWarning && d.object == object && d.text == text;
+  });
+  if (!known) all_.push_back({Severity::kWarning, std::move(object), std::move(text)});
 }
 
 bool Diagnostics::has_errors() const {

@@ -33,7 +33,7 @@ struct Diagnostic {
   std::string text;
 };
 
-/// Collects the diagnostics of a compilation in the order in which they were found.
+/// The diagnostics of a compilation in the order in which they were found, each warning once.
 class Diagnostics {
  public:
   void error(std::string object, std::string text);

@@ -1,5 +1,6 @@
 #include "autodiff/gradient_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autodiff/differentiate.h"
@@ -23,7 +24,21 @@ class Uniform {
   uint64_t state_;
 };
 
-/// Makes outputs[0] the sum of all outputs' elements, each with a weight of its own.
+double loss_of(const Graph& graph, const std::map<std::string, Values>& parameters) {
+  Interpreter interpreter(graph, Precision::kFloat64);
+  for (const auto& [name, values] : parameters) interpreter.set(name, values);
+  interpreter.run();
+  return interpreter.output(graph.outputs[0].name).at(0);
+}
+
+Values to_values(const Tensor& tensor) {
+  Values values;
+  for (int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.at(i));
+  return values;
+}
+
+}  // namespace
+
 Graph with_weighted_loss(Graph graph) {
   Expressions e(graph);
   Uniform uniform(7);
@@ -39,21 +54,6 @@ Graph with_weighted_loss(Graph graph) {
   graph.outputs = {{"loss", loss}};
   return graph;
 }
-
-double loss_of(const Graph& graph, const std::map<std::string, Values>& parameters) {
-  Interpreter interpreter(graph, Precision::kFloat64);
-  for (const auto& [name, values] : parameters) interpreter.set(name, values);
-  interpreter.run();
-  return interpreter.output(graph.outputs[0].name).at(0);
-}
-
-Values to_values(const Tensor& tensor) {
-  Values values;
-  for (int64_t i = 0; i < tensor.count(); ++i) values.push_back(tensor.at(i));
-  return values;
-}
-
-}  // namespace
 
 std::map<std::string, Values> initial_parameters(const Graph& graph) {
   std::map<std::string, Values> parameters;
@@ -119,6 +119,40 @@ void check_gradients(const std::string& text, double tolerance) {
     }
   }
   CHECK(found.size() == parameters.size());
+}
+
+std::optional<double> directional_error(const Graph& forward, std::string& refusal) {
+  const Graph weighted = with_weighted_loss(forward);
+  std::map<std::string, Values> found;
+  try {
+    found = gradients(weighted);
+  } catch (const Error& error) {
+    const std::string reason = error.what();
+    if (reason.find("there is nothing to train") == std::string::npos) refusal = reason;
+    return std::nullopt;
+  }
+  const std::map<std::string, Values> at = initial_parameters(weighted);
+  if (!std::isfinite(loss_of(weighted, at))) return std::nullopt;
+  constexpr double kStep = 1e-6;
+  constexpr int kDirections = 3;
+  double worst = 0;
+  Uniform uniform(13);
+  for (int direction = 0; direction < kDirections; ++direction) {
+    std::map<std::string, Values> above = at, below = at;
+    double derivative = 0;
+    for (const auto& [name, gradient] : found) {
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        const double step = uniform(-1, 1);
+        derivative += gradient[i] * step;
+        above[name][i] += kStep * step;
+        below[name][i] -= kStep * step;
+      }
+    }
+    const double expected = (loss_of(weighted, above) - loss_of(weighted, below)) / (2 * kStep);
+    const double error = std::abs(derivative - expected) / std::max(1.0, std::abs(expected));
+    worst = std::isnan(error) ? error : std::max(worst, error);
+  }
+  return worst;
 }
 
 }  // namespace sgtc::test

@@ -153,8 +153,23 @@ TEST_CASE("all unsupported nodes are listed at once") {
       "g (float[2,2] x) => (float loss) { d = Det (x) e = org.acme.Foo (d) f = Det (x) "
       "loss = Add (e, f) }");
   CHECK(has(error, "3 nodes have operators that are not supported:"));
-  CHECK(has(error, "node \"d\" (Det), domain ai.onnx, version 21"));
+  CHECK(has(error,
+            "node \"d\" (Det), domain ai.onnx, version 21; --on-unsupported=fallback computes it "
+            "slowly"));
   CHECK(has(error, "node \"e\" (Foo), domain org.acme, version 1"));
+}
+
+TEST_CASE("an operator without kernel runs slowly where that is accepted, and its cost is named") {
+  const OnnxModel model = model_of("g (float[2,2] x) => (float d) { d = Det (x) }");
+  ImportOptions options;
+  options.training = false;
+  options.accepts_slow = true;
+  Diagnostics diagnostics;
+  const Graph graph = import_graph(model, options, diagnostics);
+  CHECK(run(graph, {{"x", {1, 2, 3, 5}}}).at("d") == std::vector<double>{-1});
+  REQUIRE(diagnostics.all().size() == 1);
+  CHECK(diagnostics.all()[0].object == "node \"d\" (Det)");
+  CHECK(has(diagnostics.all()[0].text, "per micro-batch, where a kernel would write 1"));
 }
 
 TEST_CASE("an output that is not the loss may need unsupported nodes") {
