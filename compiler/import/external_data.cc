@@ -52,6 +52,17 @@ void refuse_outside(const fs::path& folder, const std::string& location) {
   }
 }
 
+// Another name of a file may lie anywhere, also where the model must not reach.
+void refuse_hard_link(const fs::path& path, const std::string& location) {
+  std::error_code missing;
+  const std::uintmax_t names = fs::hard_link_count(path, missing);
+  if (missing || names <= 1) return;
+  throw Error(
+      "external data file \"" + location + "\" has " + std::to_string(names) +
+      " names (hard links), so it may lie outside the model's folder; put a copy beside the "
+      "model");
+}
+
 std::shared_ptr<const MappedFile> map_file(const fs::path& path) {
   try {
     return MappedFile::open(path.string());
@@ -66,6 +77,7 @@ ExternalData::Bytes ExternalData::file(const std::string& location) const {
   const auto found = files_.find(location);
   if (found != files_.end()) return found->second;
   refuse_outside(folder_, location);
+  refuse_hard_link(folder_ / location, location);
   const std::shared_ptr<const MappedFile> mapped = map_file(folder_ / location);
   return files_[location] = {mapped->bytes(), mapped};
 }

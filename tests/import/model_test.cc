@@ -153,6 +153,81 @@ TEST_CASE("external data outside the folder or of the wrong size is refused") {
   CHECK(external_error(folder, external_model("sub/inner.bin")).empty());
 }
 
+TEST_CASE("external data with another name is refused") {
+  const TemporaryFolder folder;
+  folder.write("w.bin", "12345678");
+  CHECK(external_error(folder, external_model("w.bin")).empty());
+  const TemporaryFolder elsewhere;
+  fs::create_hard_link(folder.path / "w.bin", elsewhere.path / "other.bin");
+  CHECK(has(external_error(folder, external_model("w.bin")), "has 2 names (hard links)"));
+}
+
+TEST_CASE("external data outside the folder is refused wherever a model may name it") {
+  const TemporaryFolder folder;
+  folder.write("secret.bin", "12345678");
+  const onnx::TensorProto outside =
+      external_model("../" + folder.path.filename().string() + "/secret.bin")
+          .graph()
+          .initializer(0);
+  const auto constant = [&](onnx::NodeProto& node, const std::string& output) {
+    node.set_op_type("Constant");
+    node.add_output(output);
+    auto& attribute = *node.add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    *attribute.mutable_t() = outside;
+  };
+  const auto refused = [&](const onnx::ModelProto& model) {
+    return has(external_error(folder, model), "outside the model's folder");
+  };
+  onnx::ModelProto sparse = identity_model();
+  auto& tensor = *sparse.mutable_graph()->add_sparse_initializer();
+  *tensor.mutable_values() = outside;
+  tensor.mutable_indices()->set_data_type(onnx::TensorProto::INT64);
+  tensor.mutable_indices()->add_dims(2);
+  tensor.mutable_indices()->add_int64_data(0);
+  tensor.mutable_indices()->add_int64_data(1);
+  tensor.add_dims(2);
+  CHECK(refused(sparse));
+
+  onnx::ModelProto node = identity_model();
+  constant(*node.mutable_graph()->add_node(), "w");
+  CHECK(refused(node));
+
+  onnx::ModelProto branch = parse_onnx(
+      "<ir_version: 10, opset_import: [\"\" : 21]> g (float[2] x) => (float[2] y) <bool c = {1}> { "
+      "y = If (c) <then_branch = t () => (float[2] a) { a = Add (x, w) }, "
+      "else_branch = e () => (float[2] b) { b = Neg (x) }> }");
+  auto& body = *branch.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  onnx::ModelProto in_branch = branch;
+  constant(*body.add_node(), "w");
+  CHECK(refused(branch));
+  *in_branch.mutable_graph()
+       ->mutable_node(0)
+       ->mutable_attribute(0)
+       ->mutable_g()
+       ->add_initializer() = outside;
+  CHECK(refused(in_branch));
+
+  onnx::ModelProto function = parse_onnx(
+      "<ir_version: 10, opset_import: [\"\" : 21, \"own\" : 1]> "
+      "g (float[2] x) => (float[2] y) { y = own.shift (x) } "
+      "<domain: \"own\", opset_import: [\"\" : 21]> shift (v) => (r) { r = Add (v, w) }");
+  constant(*function.mutable_functions(0)->add_node(), "w");
+  CHECK(refused(function));
+
+  onnx::ModelProto trained = external_model("w.bin");
+  folder.write("w.bin", "12345678");
+  auto& training = *trained.add_training_info();
+  constant(*training.mutable_initialization()->add_node(), "fresh");
+  training.mutable_initialization()->set_name("initialization");
+  training.mutable_initialization()->add_output()->set_name("fresh");
+  auto& binding = *training.add_initialization_binding();
+  binding.set_key("w");
+  binding.set_value("fresh");
+  CHECK(refused(trained));
+}
+
 TEST_CASE("a sparse tensor that would not fit in memory is refused") {
   onnx::ModelProto model = identity_model();
   auto& sparse = *model.mutable_graph()->add_sparse_initializer();
