@@ -106,6 +106,11 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
   app.add_option("--dim", dims,
                  "NAME=VALUE binds a symbolic dimension; NAME=4,7 compiles a plan per size")
       ->allow_extra_args(false);
+  app.add_option("--on-unsupported", options.on_unsupported,
+                 "fallback runs some operators that have no kernel as slow compositions of others, "
+                 "with a warning that names the cost")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"error", "fallback"}));
   app.add_option("--micro-batches", options.micro_batches, "Micro-batches per step and replica")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
@@ -170,6 +175,8 @@ void add_output_options(CLI::App& app, Options& options, std::vector<std::string
   app.add_flag_callback("--emit-plan", [] {}, "Print the plan; --emit-plan=FILE writes it");
   std::vector<std::string> names;
   for (const PhaseInfo& phase : phases()) names.push_back(phase.name);
+  app.add_flag("--lint", options.lint,
+               "Check what the model's exporter may have lost for training, and write nothing");
   app.add_option("--stop-after", options.stop_after)->check(CLI::IsMember(names));
   app.add_option("--print-after", options.print_after, "Print the graph after a pass, or `all`")
       ->allow_extra_args(false);
@@ -238,6 +245,10 @@ void check_combinations(const Options& options) {
   if (options.nesterov && options.momentum == 0) {
     throw CLI::ValidationError("--nesterov", "needs --momentum");
   }
+  const bool writes = !options.output.empty() || !options.emit.empty();
+  if (options.lint && (writes || !options.stop_after.empty())) {
+    throw CLI::ValidationError("--lint", "writes nothing; leave out -o, --emit and --stop-after");
+  }
   if (options.last_batch == "pad" && options.loss_average != "exact") {
     throw CLI::ValidationError("--last-batch=pad",
                                "a mean of means has no weights of rows; use --loss-average=exact");
@@ -298,6 +309,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
     *exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
     return std::nullopt;
   }
+  // Both checks are over when gradients exist.
+  if (options.lint) options.stop_after = "autodiff";
   options.json_errors = error_format == "json";
   if (options.output.empty() && options.emit.empty() && options.stop_after.empty()) {
     options.output = "train";

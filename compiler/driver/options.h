@@ -49,6 +49,8 @@ struct Options {
   std::string stop_after;
   std::set<std::string> print_after;
   std::string dump_dir;
+  std::string on_unsupported = "error";  // error or fallback
+  bool lint = false;                     // stop after the checks of the model and its gradients
   bool time_passes = false;
   bool json_errors = false;
   std::string color = "auto";

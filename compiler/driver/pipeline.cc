@@ -72,6 +72,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
   result.freeze = options.freeze;
   result.padding_index = options.padding_index;
   result.training = training;
+  result.accepts_slow = options.on_unsupported == "fallback";
   result.micro_batches = options.micro_batches;
   result.replicas = replicas;
   result.gradients = append_gradients;

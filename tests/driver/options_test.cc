@@ -38,6 +38,15 @@ TEST_CASE("emitting without -o writes no executable") {
   CHECK(parsed.options->emit[0].file.empty());
 }
 
+TEST_CASE("--lint writes nothing") {
+  const Parsed parsed = parse({"model.onnx", "--lint"});
+  REQUIRE(parsed.options);
+  CHECK(parsed.options->output.empty());
+  CHECK(parsed.options->stop_after == "autodiff");
+  CHECK(parse({"model.onnx", "--lint", "-o", "train"}).exit_code == 2);
+  CHECK(parse({"model.onnx", "--lint", "--emit-plan"}).exit_code == 2);
+}
+
 TEST_CASE("each text of --emit may have a file") {
   const Parsed parsed = parse({"--emit=exe=out,plan-json=p.json", "--emit-plan=p.txt", "m.onnx"});
   REQUIRE(parsed.options);

@@ -88,12 +88,21 @@ def test_external_data(bench):
 
 
 def test_unsupported_operators_are_all_named(bench):
-    model = build("a = Det(x) b = GridSample(y, z) c = MyOp(x) s = ReduceSum <keepdims = 0>(b) "
+    model = build("a = Det(x) b = DeformConv(y, y, z) c = MyOp(x) s = ReduceSum <keepdims = 0>(b) "
                   "d = Add(a, s) e = ReduceSum <keepdims = 0>(c) L = Add(d, e)",
                   {"x": floats([[1, 2], [3, 4]]), "y": floats(np.ones([1, 1, 2, 2])),
                    "z": floats(np.ones([1, 2, 2, 2]))})
     model.graph.node[2].domain = "com.example"
-    expect_text(bench.refuse(model), "Det", "GridSample", "com.example", "MyOp")
+    expect_text(bench.refuse(model), "Det", "DeformConv", "com.example", "MyOp")
+
+
+def test_lint_names_what_the_exporter_lost_and_writes_nothing(bench):
+    model = build("h = Gather(table, i) d = Dropout(h) L = ReduceSum <keepdims = 0>(d)",
+                  {"table": floats([[1, 2], [0, 0], [3, 4]])}, inputs="int64[2] i")
+    result = bench.sgtc(bench.write_model(model), "--lint")
+    assert result.returncode == 0 and result.stdout == "", result.stdout
+    expect_text(result, "warning", "Dropout drops nothing", "--padding-index table=1")
+    assert [path.name for path in bench.folder.iterdir()] == ["model.onnx"]
 
 
 def test_symbolic_dimensions(bench):
