@@ -95,6 +95,27 @@ def test_language_model_with_clipping(bench):
             "--clip-norm", "0.5", tolerance=1e-5)
 
 
+def recurrent_model(rows):
+    """An LSTM and a loop over its last states; the samples are the second dimension of its input."""
+    random = np.random.default_rng(5)
+    tensors = {name: floats(random.normal(size=shape) / 2) for name, shape in (
+        ("wi", (1, 12, 5)), ("wr", (1, 12, 3)), ("wb", (1, 24)), ("m", (3, 3)))}
+    nodes = ("s = Reshape(x, split) t = Transpose <perm = [1, 0, 2]>(s) "
+             "all, last, cell = LSTM <hidden_size = 3>(t, wi, wr, wb) h = Squeeze(last, zero) "
+             "z = Loop (two, yes, h) <body = b (int64 i, bool go, float[B,3] v) "
+             "=> (bool go, float[B,3] u) { p = MatMul(v, m) u = Tanh(p) }> "
+             "d = Sub(z, y) q = Mul(d, d) L = ReduceMean <keepdims = 0>(q)")
+    return build(nodes, {**tensors, "split": integers([0, 4, 5]), "zero": integers([0]),
+                         "two": integers(2), "yes": np.array(True)},
+                 inputs=f"float[{rows}, 20] x, float[{rows}, 3] y")
+
+
+def test_recurrent_network(bench):
+    random = np.random.default_rng(6)
+    compare(bench, recurrent_model, {"x": floats(random.normal(size=(ROWS * 2, 20))),
+                                     "y": floats(random.random((ROWS * 2, 3)))}, tolerance=1e-5)
+
+
 def test_loss_that_is_no_sum_is_refused_by_name(bench):
     nodes = ("d = Sub(z, y) s = Mul(d, d) m = ReduceMean <keepdims = 0>(s) L = Sqrt(m)")
     model = linear(nodes, 6, f"float[ROWS, {CLASSES}] y")
