@@ -27,20 +27,25 @@ list(APPEND SGTC_KERNEL_SM_90A_FLAGS
     --target=nvptx64-nvidia-cuda -march=sm_90a -Xclang -target-feature -Xclang
     +ptx80 -fconvergent-functions)
 
-# Compiles SOURCE to the bitcode file OUTPUT; the further arguments are compiler flags.
-function(sgtc_compile_to_bitcode source output)
+# Compiles SOURCE to OUTPUT; the further arguments are compiler flags.
+function(sgtc_compile_kernel source output)
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE name)
   cmake_path(GET output PARENT_PATH folder)
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${output}"
     COMMAND ${SGTC_CLANG} ${ARGN} -I "${CMAKE_SOURCE_DIR}/kernels"
-            -I "${CMAKE_SOURCE_DIR}/kernels/include" -emit-llvm -c "${source}"
+            -I "${CMAKE_SOURCE_DIR}/kernels/include" -c "${source}"
             -o "${output}" -MD -MF "${output}.d"
     DEPENDS "${source}"
     DEPFILE "${output}.d"
-    COMMENT "Compiling ${name} to bitcode"
+    COMMENT "Compiling the kernels of ${name}"
     VERBATIM)
+endfunction()
+
+# The same to bitcode.
+function(sgtc_compile_to_bitcode source output)
+  sgtc_compile_kernel("${source}" "${output}" -emit-llvm ${ARGN})
 endfunction()
 
 # Compiles the kernels for GPUs to bitcode files BUILD/NAME.bc, where NAME is the source's path below
@@ -54,7 +59,12 @@ function(sgtc_link_gpu_kernels build output)
   foreach(source IN LISTS sources)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_SOURCE_DIR}/kernels"
                OUTPUT_VARIABLE name)
-    sgtc_compile_to_bitcode("${source}" "${build}/${name}.bc" ${SGTC_KERNEL_SM_90A_FLAGS})
+    set(flags ${SGTC_KERNEL_SM_90A_FLAGS})
+    # Those for all types are optimised when their shapes are known and only one type is left.
+    if(name MATCHES "/gpu/")
+      list(APPEND flags -Xclang -disable-llvm-passes)
+    endif()
+    sgtc_compile_to_bitcode("${source}" "${build}/${name}.bc" ${flags})
     list(APPEND modules "${build}/${name}.bc")
   endforeach()
   add_custom_command(

@@ -1,6 +1,7 @@
 // Instructions of Hopper GPUs (compute capability 9.0, target sm_90a) that C++ cannot spell, one
-// function each: threads, shared memory, barriers between warps and between the copy engine and the
-// threads, bulk tensor copies. Their meaning is defined in "Parallel Thread Execution ISA", 8.0.
+// function each, beyond those of gpu/instructions.h: registers, barriers between warps and between
+// the copy engine and the threads, bulk tensor copies. Their meaning is defined in "Parallel Thread
+// Execution ISA", 8.0.
 //
 // Addresses of shared memory are 32-bit numbers. Everything is inlined: a call between the
 // instructions of the tensor cores would serialise them.
@@ -8,46 +9,20 @@
 
 #include <stdint.h>
 
+#include "gpu/instructions.h"
 #include "hopper/host.h"
-
-#define SGTC_DEVICE static inline __attribute__((always_inline))
-#define SGTC_METHOD inline __attribute__((always_inline))
-#define SGTC_LAMBDA __attribute__((always_inline))
 
 namespace sgtc::hopper {
 
-inline constexpr uint32_t kWarpThreads = 32;
+using namespace sgtc::gpu;
+
 inline constexpr uint32_t kWarpgroupThreads = 128;
 
-/// The dynamic shared memory of a block.
-extern "C" __attribute__((address_space(3), aligned(1024))) unsigned char sgtc_shared_memory[];
-
 SGTC_DEVICE uint32_t shared_memory_begin() {
-  using Shared = __attribute__((address_space(3))) unsigned char;
-  return static_cast<uint32_t>(
-      reinterpret_cast<uintptr_t>(static_cast<Shared*>(sgtc_shared_memory)));
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(shared_memory<unsigned char>()));
 }
 
 // Threads.
-
-SGTC_DEVICE uint32_t thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
-/// The same, read anew at each use, for kernels that have no register to keep it in.
-SGTC_DEVICE uint32_t thread_index_again() {
-  uint32_t index;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
-  return index;
-}
-SGTC_DEVICE uint32_t block_index() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-SGTC_DEVICE uint32_t block_count() { return __nvvm_read_ptx_sreg_nctaid_x(); }
-
-/// The first lane's value in all lanes, so that ptxas knows it to be uniform.
-SGTC_DEVICE uint32_t of_first_lane(uint32_t value) {
-  uint32_t result;
-  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, -1;" : "=r"(result) : "r"(value));
-  return result;
-}
-
-SGTC_DEVICE void synchronize_warp() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 /// Moves registers between warpgroups; all warps of the warpgroup execute it.
 template <int Registers>
@@ -191,7 +166,6 @@ SGTC_DEVICE void load_global(const float* from, float& x, float& y, float& z, fl
 
 // Flags between blocks: what a block wrote before raising a flag is visible to who has seen it.
 
-SGTC_DEVICE void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 SGTC_DEVICE void raise_flag(uint32_t* flag) {
   asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
 }

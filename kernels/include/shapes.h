@@ -6,7 +6,9 @@
 //   void sgtc_NAME_TYPE(const SHAPE* shape, void* const* args, void* const* tensors,
 //                       int64_t block_begin, int64_t block_end)
 // where `tensors` holds the operator's operands, its results and the status block (null if nothing
-// is checked), and `args` is passed on to sgtc_tile_store.
+// is checked), and `args` is passed on to sgtc_tile_store. On GPUs, where the launch says which
+// block it is, the entry has no block_begin and block_end, and `tensors` goes on with workspace,
+// flags and table (null where there is none).
 #pragma once
 
 #include <stdint.h>
@@ -29,7 +31,8 @@ struct MatmulShape {
   int64_t rows, columns, depth;
   int64_t a_row_stride, a_depth_stride, b_depth_stride, b_column_stride;
   int64_t block_rows, block_columns;
-  int64_t wide_vectors;
+  int64_t wide_vectors;  // CPUs
+  int64_t depth_parts;   // GPUs: blocks that share the depth of a tile
 };
 
 /// Fewer than three spatial dimensions: the first ones have size 1.
@@ -49,7 +52,8 @@ struct ConvShape {
   int64_t input_channels, output_channels;  // of one group
   WindowShape window;
   int64_t block_rows, block_columns;
-  int64_t wide_vectors;
+  int64_t wide_vectors;  // CPUs
+  int64_t depth_parts;   // GPUs: blocks that share the depth of a tile
 };
 
 struct PoolShape {
@@ -66,6 +70,7 @@ struct AxisShape {
   int64_t exclusive, reverse;  // cumsum
   int64_t k, largest;          // top_k
   int64_t select_last;         // arg_max, arg_min
+  int64_t threads_per_line;    // GPUs: 1 or 32
 };
 
 enum class ScatterReduction : int64_t { kNone, kAdd, kMultiply, kMax, kMin };
@@ -75,7 +80,8 @@ struct ScatterAddShape {
   int64_t outer, size, inner, indices;
   int64_t index_bytes;
   int64_t checked_node;
-  int64_t columns_per_block;  // of inner
+  int64_t columns_per_block;  // CPUs: of inner
+  int64_t rows_per_block;     // GPUs: of size
 };
 
 /// scatter_elements: dimension `axis` of the position is replaced by the index.
@@ -86,6 +92,7 @@ struct ScatterElementsShape {
   int64_t index_bytes;
   int64_t checked_node;
   ScatterReduction reduction;
+  int64_t axis_parts;  // GPUs: threads that share a line
 };
 
 /// scatter_nd: `tuples` tuples of `depth` indices select slices of `slice` elements.
@@ -97,7 +104,8 @@ struct ScatterNdShape {
   int64_t index_bytes;
   int64_t checked_node;
   ScatterReduction reduction;
-  int64_t columns_per_block;  // of slice
+  int64_t columns_per_block;  // CPUs: of slice
+  int64_t rows_per_block;     // GPUs: slices of the data
 };
 
 /// q[batch, heads, queries, key_size], k[batch, key_heads, keys, key_size],

@@ -2,6 +2,7 @@
 // positions are combined in the order of the indices; blocks divide the columns, which every index
 // addresses alike, so no two blocks meet. A bad index is reported and its updates are left out.
 #include "element.h"
+#include "scatter/combined.h"
 #include "shapes.h"
 #include "status.h"
 
@@ -9,24 +10,6 @@ SGTC_KERNELS_BEGIN
 
 namespace sgtc::kernels {
 namespace {
-
-template <typename T>
-SGTC_INLINE T combined(T old, T update, ScatterReduction reduction) {
-  using A = ArithmeticOf<T>;
-  const A a = widened(old), b = widened(update);
-  switch (reduction) {
-    case ScatterReduction::kAdd:
-      return narrowed<T>(add_elements(a, b));
-    case ScatterReduction::kMultiply:
-      return narrowed<T>(multiply_elements(a, b));
-    case ScatterReduction::kMax:
-      return narrowed<T>(larger(a, b));
-    case ScatterReduction::kMin:
-      return narrowed<T>(smaller(a, b));
-    default:
-      return update;
-  }
-}
 
 /// Copies columns begin … end of `rows` rows of `width` elements, unless both are the same memory.
 template <typename T>
