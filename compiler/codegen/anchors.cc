@@ -5,41 +5,18 @@
 
 #include <string>
 
-#include "codegen/anchor_shapes.h"
+#include "passes/anchor_shapes.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
 
-// Whether the written kernels have an instance of `op` for elements of type `dtype`.
-bool has_instance(Op op, DType dtype) {
-  switch (op) {
-    case Op::kConv:
-    case Op::kConvInputGrad:
-    case Op::kConvWeightGrad:
-    case Op::kMaxPoolGrad:
-    case Op::kAveragePool:
-    case Op::kAveragePoolGrad:
-    case Op::kAttention:
-    case Op::kAttentionGrad:
-      return is_float(dtype);
-    case Op::kScatterElements:
-    case Op::kScatterNd:
-      return true;
-    default:
-      return dtype != DType::kBool;
-  }
-}
-
-// The kernel's entry: "sgtc_matmul_f32". Truth values are scattered as bytes.
 std::string entry_name(const KernelSpec& spec) {
   const DType dtype = spec.operand_types[0].dtype;
-  if (!has_instance(spec.anchor, dtype)) {
-    throw Error(std::string(name_of(spec.anchor)) + ": there is no kernel for elements of type " +
-                std::string(name_of(dtype)) + "; cast the operands to f32");
-  }
-  const DType stored = dtype == DType::kBool ? DType::kUInt8 : dtype;
-  return "sgtc_" + std::string(name_of(spec.anchor)) + "_" + std::string(name_of(stored));
+  const std::string entry = anchor_entry(spec.anchor, dtype);
+  if (!entry.empty()) return entry;
+  throw Error(std::string(name_of(spec.anchor)) + ": there is no kernel for elements of type " +
+              std::string(name_of(dtype)) + "; cast the operands to f32");
 }
 
 llvm::GlobalVariable* shape_constant(llvm::Module& module, const KernelSpec& spec,

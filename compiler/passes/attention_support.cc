@@ -27,10 +27,9 @@ bool fits_hopper(const TensorType& q, const TensorType& v, const TensorType* mas
 
 AttentionSupport attention_support(Op op, const std::vector<TensorType>& operands,
                                    const KernelTarget& target) {
-  if (!target.is_gpu()) return AttentionSupport::kWhole;
+  if (!target.is_hopper()) return AttentionSupport::kWhole;
   const size_t mask = op == Op::kAttention ? 3 : 7;
   const bool fits =
-      target.is_hopper() &&
       fits_hopper(operands[0], operands[2], mask < operands.size() ? &operands[mask] : nullptr);
   if (!fits) return AttentionSupport::kNone;
   return op == Op::kAttention ? AttentionSupport::kWhole : AttentionSupport::kHalves;

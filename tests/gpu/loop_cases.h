@@ -25,6 +25,18 @@ std::vector<LoopCase> checked_matmuls();
 /// Attention and its gradient, compared with the interpreter.
 std::vector<LoopCase> checked_attentions();
 
+/// Anchors without epilogues for the kernels that run on any GPU, compared with the interpreter.
+std::vector<LoopCase> checked_anchors();
+
+/// Attention and its gradient by the kernels for any GPU, which sm_90a has no use for.
+std::vector<LoopCase> checked_generic_attentions();
+
+/// Matrix products by mma.sync, compared with the interpreter.
+std::vector<LoopCase> checked_mma_matmuls();
+
+/// Large anchors for the kernels that run on any GPU and for mma.sync.
+std::vector<LoopCase> measured_anchors();
+
 /// Large ones, whose bandwidth is measured.
 std::vector<LoopCase> measured_loops();
 

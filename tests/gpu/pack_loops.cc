@@ -16,6 +16,7 @@
 #include "cost/cost.h"
 #include "gpu/loop_bundle.h"
 #include "gpu/loop_cases.h"
+#include "gpu/random_tensor.h"
 #include "ir/interpret.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
@@ -27,16 +28,6 @@ namespace {
 
 constexpr int64_t kStatusBytes = 64;
 constexpr int64_t kPatternElements = 1 << 16;
-
-Tensor random_tensor(const TensorType& type, std::mt19937& random) {
-  std::vector<double> values;
-  std::uniform_real_distribution<double> real(-2, 2);
-  std::uniform_int_distribution<int> integer(0, type.dtype == DType::kBool ? 1 : 3);
-  for (int64_t i = 0; i < element_count(type.shape); ++i) {
-    values.push_back(is_float(type.dtype) ? real(random) : integer(random));
-  }
-  return Tensor(type, values);
-}
 
 std::string bytes_of(const Literal& literal) {
   const auto bytes = literal.bytes();
@@ -255,8 +246,12 @@ void pack_all(const Options& options) {
     return cases;
   };
   const std::string checked =
-      pack(with(with(checked_loops(), checked_matmuls()), checked_attentions()), false);
-  const std::string measured = pack(with(measured_loops(), measured_matmuls()), true);
+      pack(with(with(with(with(checked_loops(), checked_matmuls()), checked_attentions()),
+                     checked_anchors()),
+                checked_mma_matmuls()),
+           false);
+  const std::string measured =
+      pack(with(with(measured_loops(), measured_matmuls()), measured_anchors()), true);
   std::filesystem::create_directories(options.folder);
   write_kernels(specs, options);
   write_file(options.folder / "checked.bundle", checked);

@@ -45,9 +45,9 @@ void check_equal(const Graph& graph, const Graph& expanded) {
   }
 }
 
-/// The same for a target without kernels of attention.
+/// The same for a target without kernels of attention in single precision.
 void check_same(const Graph& graph) {
-  const Graph expanded = expand_compositions(graph, kAmpereTarget);
+  const Graph expanded = expand_compositions(graph, kHopperTarget);
   verify(expanded, "expand_compositions");
   CHECK(compositions_in(expanded) == 0);
   check_equal(graph, expanded);
@@ -97,11 +97,12 @@ TEST_CASE("half precision is widened inside") {
   CHECK(graph.dtype(graph.outputs[0].value) == DType::kBFloat16);
 }
 
-TEST_CASE("attention is kept on CPUs") {
+TEST_CASE("attention is kept on CPUs and sm_80") {
   const Graph graph = parse_graph(
       "state parameter %q: f32[1,2,3,4] = zero\n%o, %m, %l = attention(%q, %q, %q) {scale=0.5}\n"
       "output \"o\" %o\n");
   CHECK(compositions_in(expand_compositions(graph)) == 1);
+  CHECK(compositions_in(expand_compositions(graph, kAmpereTarget)) == 1);
 }
 
 TEST_CASE("attention and its gradient open, with shared key heads, mask and causality") {

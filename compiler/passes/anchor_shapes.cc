@@ -1,9 +1,6 @@
-#include "codegen/anchor_shapes.h"
-
-#include <shapes.h>
+#include "passes/anchor_shapes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "passes/anchor_geometry.h"
@@ -23,6 +20,33 @@ using kernels::ScatterNdShape;
 using kernels::ScatterReduction;
 using kernels::WindowShape;
 
+// Whether the written kernels have an instance of `op` for elements of type `dtype`.
+bool has_instance(Op op, DType dtype) {
+  switch (op) {
+    case Op::kConv:
+    case Op::kConvInputGrad:
+    case Op::kConvWeightGrad:
+    case Op::kMaxPoolGrad:
+    case Op::kAveragePool:
+    case Op::kAveragePoolGrad:
+    case Op::kAttention:
+    case Op::kAttentionGrad:
+      return is_float(dtype);
+    case Op::kScatterElements:
+    case Op::kScatterNd:
+      return true;
+    default:
+      return dtype != DType::kBool;
+  }
+}
+
+// `shape` for a CPU.
+template <typename T>
+std::vector<int64_t> cpu_words(T shape, bool wide_vectors) {
+  shape.wide_vectors = wide_vectors ? 1 : 0;
+  return words_of(shape);
+}
+
 const Shape& operand(const KernelSpec& spec, size_t i) { return spec.operand_types[i].shape; }
 const Shape& result(const KernelSpec& spec) { return spec.result_types[0].shape; }
 
@@ -34,14 +58,6 @@ int64_t product(const Shape& shape, size_t begin, size_t end) {
   int64_t result = 1;
   for (size_t d = begin; d < end; ++d) result *= shape[d];
   return result;
-}
-
-template <typename T>
-std::vector<int64_t> words_of(const T& shape) {
-  static_assert(sizeof(T) % sizeof(int64_t) == 0);
-  std::vector<int64_t> words(sizeof(T) / sizeof(int64_t));
-  std::memcpy(words.data(), &shape, sizeof(T));
-  return words;
 }
 
 void check_dims(const KernelSpec& spec, size_t count, int64_t most) {
@@ -80,35 +96,6 @@ std::vector<BatchDim> batch_of(const Shape& a, const Shape& b, const Shape& y) {
   return dims;
 }
 
-MatmulShape matmul(const KernelSpec& spec, bool wide_vectors) {
-  const Shape& a = operand(spec, 0);
-  const Shape& b = operand(spec, 1);
-  const Shape& y = result(spec);
-  const bool transpose_a = spec.attributes.integer_or("transpose_a", 0) != 0;
-  const bool transpose_b = spec.attributes.integer_or("transpose_b", 0) != 0;
-  const AnchorGeometry geometry = geometry_of(spec);
-  MatmulShape shape = {};
-  const std::vector<BatchDim> batch = batch_of(a, b, y);
-  check_dims(spec, batch.size(), kernels::kMaxDims);
-  shape.batch_rank = static_cast<int64_t>(batch.size());
-  for (size_t d = 0; d < batch.size(); ++d) {
-    shape.batch[d] = batch[d].size;
-    shape.a_batch_strides[d] = batch[d].a_stride;
-    shape.b_batch_strides[d] = batch[d].b_stride;
-  }
-  shape.rows = y[y.size() - 2];
-  shape.columns = y.back();
-  shape.depth = a[a.size() - (transpose_a ? 2 : 1)];
-  shape.a_row_stride = transpose_a ? 1 : shape.depth;
-  shape.a_depth_stride = transpose_a ? shape.rows : 1;
-  shape.b_depth_stride = transpose_b ? 1 : shape.columns;
-  shape.b_column_stride = transpose_b ? shape.depth : 1;
-  shape.block_rows = geometry.block_rows;
-  shape.block_columns = geometry.block_columns;
-  shape.wide_vectors = wide_vectors;
-  return shape;
-}
-
 // Copies sizes to the last of three dimensions; the first ones become `filler`.
 void set_spatial(int64_t (&to)[kernels::kSpatial], std::vector<int64_t> from, int64_t filler) {
   const auto missing = static_cast<size_t>(kernels::kSpatial) - from.size();
@@ -137,7 +124,46 @@ WindowShape window_of(const KernelSpec& spec, const Shape& input, const Shape& o
   return window;
 }
 
-ConvShape convolution(const KernelSpec& spec, bool wide_vectors) {
+ScatterReduction reduction_of(const KernelSpec& spec) {
+  const std::string& name = spec.attributes.text("reduction");
+  if (name == "add") return ScatterReduction::kAdd;
+  if (name == "mul") return ScatterReduction::kMultiply;
+  if (name == "max") return ScatterReduction::kMax;
+  if (name == "min") return ScatterReduction::kMin;
+  return ScatterReduction::kNone;
+}
+
+}  // namespace
+
+MatmulShape matmul_shape(const KernelSpec& spec) {
+  const Shape& a = operand(spec, 0);
+  const Shape& b = operand(spec, 1);
+  const Shape& y = result(spec);
+  const bool transpose_a = spec.attributes.integer_or("transpose_a", 0) != 0;
+  const bool transpose_b = spec.attributes.integer_or("transpose_b", 0) != 0;
+  const AnchorGeometry geometry = geometry_of(spec);
+  MatmulShape shape = {};
+  const std::vector<BatchDim> batch = batch_of(a, b, y);
+  check_dims(spec, batch.size(), kernels::kMaxDims);
+  shape.batch_rank = static_cast<int64_t>(batch.size());
+  for (size_t d = 0; d < batch.size(); ++d) {
+    shape.batch[d] = batch[d].size;
+    shape.a_batch_strides[d] = batch[d].a_stride;
+    shape.b_batch_strides[d] = batch[d].b_stride;
+  }
+  shape.rows = y[y.size() - 2];
+  shape.columns = y.back();
+  shape.depth = a[a.size() - (transpose_a ? 2 : 1)];
+  shape.a_row_stride = transpose_a ? 1 : shape.depth;
+  shape.a_depth_stride = transpose_a ? shape.rows : 1;
+  shape.b_depth_stride = transpose_b ? 1 : shape.columns;
+  shape.b_column_stride = transpose_b ? shape.depth : 1;
+  shape.block_rows = geometry.block_rows;
+  shape.block_columns = geometry.block_columns;
+  return shape;
+}
+
+ConvShape convolution_shape(const KernelSpec& spec) {
   const bool input_gradient = spec.anchor == Op::kConvInputGrad;
   const bool weight_gradient = spec.anchor == Op::kConvWeightGrad;
   const Shape& x = input_gradient ? result(spec) : operand(spec, 0);
@@ -154,11 +180,10 @@ ConvShape convolution(const KernelSpec& spec, bool wide_vectors) {
   shape.window = window_of(spec, x, y, spatial_of(w));
   shape.block_rows = geometry.block_rows;
   shape.block_columns = geometry.block_columns;
-  shape.wide_vectors = wide_vectors;
   return shape;
 }
 
-PoolShape pool(const KernelSpec& spec) {
+PoolShape pool_shape(const KernelSpec& spec) {
   const bool is_average_grad = spec.anchor == Op::kAveragePoolGrad;
   const Shape& x = is_average_grad ? result(spec) : operand(spec, 0);
   const Shape& y = is_average_grad                   ? operand(spec, 0)
@@ -172,7 +197,7 @@ PoolShape pool(const KernelSpec& spec) {
   return shape;
 }
 
-AxisShape along_axis(const KernelSpec& spec) {
+AxisShape axis_shape(const KernelSpec& spec) {
   const Shape& x = operand(spec, 0);
   const auto axis = static_cast<size_t>(spec.attributes.integer("axis"));
   AxisShape shape = {};
@@ -188,16 +213,7 @@ AxisShape along_axis(const KernelSpec& spec) {
   return shape;
 }
 
-ScatterReduction reduction_of(const KernelSpec& spec) {
-  const std::string& name = spec.attributes.text("reduction");
-  if (name == "add") return ScatterReduction::kAdd;
-  if (name == "mul") return ScatterReduction::kMultiply;
-  if (name == "max") return ScatterReduction::kMax;
-  if (name == "min") return ScatterReduction::kMin;
-  return ScatterReduction::kNone;
-}
-
-ScatterAddShape scatter_add(const KernelSpec& spec) {
+ScatterAddShape scatter_add_shape(const KernelSpec& spec) {
   const Shape& data = operand(spec, 0);
   const auto axis = static_cast<size_t>(spec.attributes.integer("axis"));
   ScatterAddShape shape = {};
@@ -211,7 +227,7 @@ ScatterAddShape scatter_add(const KernelSpec& spec) {
   return shape;
 }
 
-ScatterElementsShape scatter_elements(const KernelSpec& spec) {
+ScatterElementsShape scatter_elements_shape(const KernelSpec& spec) {
   const Shape& data = operand(spec, 0);
   const Shape& indices = operand(spec, 1);
   check_dims(spec, data.size(), kernels::kMaxDims);
@@ -226,7 +242,7 @@ ScatterElementsShape scatter_elements(const KernelSpec& spec) {
   return shape;
 }
 
-ScatterNdShape scatter_nd(const KernelSpec& spec) {
+ScatterNdShape scatter_nd_shape(const KernelSpec& spec) {
   const Shape& data = operand(spec, 0);
   const Shape& indices = operand(spec, 1);
   const auto depth = static_cast<size_t>(indices.back());
@@ -246,7 +262,7 @@ ScatterNdShape scatter_nd(const KernelSpec& spec) {
   return shape;
 }
 
-AttentionShape attention(const KernelSpec& spec, bool wide_vectors) {
+AttentionShape attention_shape(const KernelSpec& spec) {
   const Shape& q = operand(spec, 0);
   const Shape& k = operand(spec, 1);
   const size_t mask = spec.anchor == Op::kAttention ? 3 : 7;
@@ -262,7 +278,6 @@ AttentionShape attention(const KernelSpec& spec, bool wide_vectors) {
   shape.zero_empty = spec.attributes.integer_or("zero_empty", 0);
   shape.scale = spec.attributes.real("scale");
   shape.whole_heads = geometry_of(spec).block_rows > kernels::kAttentionRows;
-  shape.wide_vectors = wide_vectors;
   if (spec.operand_types.size() > mask) {
     shape.has_mask = 1;
     const Shape& m = operand(spec, mask);
@@ -276,35 +291,40 @@ AttentionShape attention(const KernelSpec& spec, bool wide_vectors) {
   return shape;
 }
 
-}  // namespace
+std::string anchor_entry(Op op, DType dtype) {
+  if (!has_instance(op, dtype)) return "";
+  // Truth values are scattered as bytes.
+  const DType stored = dtype == DType::kBool ? DType::kUInt8 : dtype;
+  return "sgtc_" + std::string(name_of(op)) + "_" + std::string(name_of(stored));
+}
 
 std::vector<int64_t> anchor_shape_words(const KernelSpec& spec, bool wide_vectors) {
   switch (spec.anchor) {
     case Op::kMatMul:
-      return words_of(matmul(spec, wide_vectors));
+      return cpu_words(matmul_shape(spec), wide_vectors);
     case Op::kConv:
     case Op::kConvInputGrad:
     case Op::kConvWeightGrad:
-      return words_of(convolution(spec, wide_vectors));
+      return cpu_words(convolution_shape(spec), wide_vectors);
     case Op::kMaxPool:
     case Op::kMaxPoolGrad:
     case Op::kAveragePool:
     case Op::kAveragePoolGrad:
-      return words_of(pool(spec));
+      return words_of(pool_shape(spec));
     case Op::kArgMax:
     case Op::kArgMin:
     case Op::kCumSum:
     case Op::kTopK:
-      return words_of(along_axis(spec));
+      return words_of(axis_shape(spec));
     case Op::kScatterAdd:
-      return words_of(scatter_add(spec));
+      return words_of(scatter_add_shape(spec));
     case Op::kScatterElements:
-      return words_of(scatter_elements(spec));
+      return words_of(scatter_elements_shape(spec));
     case Op::kScatterNd:
-      return words_of(scatter_nd(spec));
+      return words_of(scatter_nd_shape(spec));
     case Op::kAttention:
     case Op::kAttentionGrad:
-      return words_of(attention(spec, wide_vectors));
+      return cpu_words(attention_shape(spec), wide_vectors);
     default:
       internal_error(__FILE__, __LINE__,
                      std::string(name_of(spec.anchor)) + " has no written kernel");
