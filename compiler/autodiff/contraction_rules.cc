@@ -30,6 +30,9 @@ bool batches_are_rows(Backward& b, bool transpose_left) {
   return one_matrix && !transpose_left && b.rank(b.x(0)) > 2;
 }
 
+/// The gradient of the result in the type of the operands, which differ with result=f32.
+ValueId factor(Backward& b) { return b.cast(b.g(), b.dtype(b.x(0))); }
+
 Attributes with_sizes(const Attributes& attributes, const std::string& name, const Shape& operand) {
   Attributes result = attributes;
   result.set(name, Shape(operand.begin() + 2, operand.end()));
@@ -52,7 +55,7 @@ void matmul(Backward& b) {
   const bool tb = b.attributes().integer_or("transpose_b", 0) != 0;
   ValueId left = b.x(0);
   ValueId right = b.x(1);
-  ValueId g = b.g();
+  ValueId g = factor(b);
   const Shape left_shape = b.shape(left);
   const Shape right_shape = b.shape(right);
   if (batches_are_rows(b, ta)) {
@@ -74,21 +77,23 @@ void matmul(Backward& b) {
 
 void conv(Backward& b) {
   const Attributes common = convolution_attributes(b.attributes());
+  const ValueId g = factor(b);
   if (b.needs(0)) {
-    b.give(0, b.apply(Op::kConvInputGrad, {b.g(), b.x(1)},
-                      with_sizes(common, "input", b.shape(b.x(0)))));
+    b.give(0,
+           b.apply(Op::kConvInputGrad, {g, b.x(1)}, with_sizes(common, "input", b.shape(b.x(0)))));
   }
   if (b.needs(1)) {
-    b.give(1, b.apply(Op::kConvWeightGrad, {b.x(0), b.g()},
+    b.give(1, b.apply(Op::kConvWeightGrad, {b.x(0), g},
                       with_sizes(common, "kernel", b.shape(b.x(1)))));
   }
 }
 
 void conv_input_grad(Backward& b) {
   const Attributes common = convolution_attributes(b.attributes());
-  if (b.needs(0)) b.give(0, b.apply(Op::kConv, {b.g(), b.x(1)}, common));
+  const ValueId g = factor(b);
+  if (b.needs(0)) b.give(0, b.apply(Op::kConv, {g, b.x(1)}, common));
   if (b.needs(1)) {
-    b.give(1, b.apply(Op::kConvWeightGrad, {b.g(), b.x(0)},
+    b.give(1, b.apply(Op::kConvWeightGrad, {g, b.x(0)},
                       with_sizes(common, "kernel", b.shape(b.x(1)))));
   }
 }

@@ -32,7 +32,7 @@ constexpr Entry binary(std::string_view name, rules::Rule rule) {
   return {{name, kElement, 2, 2, 1}, "", rule};
 }
 
-constexpr std::string_view kConvAttributes = " strides pads dilations groups ";
+constexpr std::string_view kConvAttributes = " strides pads dilations groups result ";
 constexpr std::string_view kPoolAttributes = " kernel strides pads dilations output ";
 
 // Attributes that may be left out: is_inf's are then 1, top_k's is 1, the others 0.
@@ -125,13 +125,13 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"cum_sum", kReduce, 1, 1, 1}, " axis exclusive reverse ", rules::cum_sum},
     {{"top_k", kReduce, 1, 1, 2}, " axis k largest ", rules::top_k},
 
-    {{"matmul", kContract, 2, 2, 1}, " transpose_a transpose_b ", rules::matmul},
+    {{"matmul", kContract, 2, 2, 1}, " transpose_a transpose_b result ", rules::matmul},
     {{"conv", kContract, 2, 2, 1}, kConvAttributes, rules::conv},
     {{"conv_input_grad", kContract, 2, 2, 1},
-     " strides pads dilations groups input ",
+     " strides pads dilations groups input result ",
      rules::conv_input_grad},
     {{"conv_weight_grad", kContract, 2, 2, 1},
-     " strides pads dilations groups kernel ",
+     " strides pads dilations groups kernel result ",
      rules::conv_weight_grad},
     {{"max_pool", kContract, 1, 1, 1}, kPoolAttributes, rules::max_pool},
     {{"max_pool_grad", kContract, 3, 3, 1}, kPoolAttributes, rules::max_pool_grad},

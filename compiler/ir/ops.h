@@ -114,7 +114,7 @@ enum class Op : uint8_t {
   kCumSum,  // axis= exclusive= reverse=
   kTopK,    // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index; NaN is the
             //   greatest
-  // Contractions.
+  // Contractions. Products of bf16 or f16 operands may have result=f32: then sums are not rounded.
   kMatMul,          // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
   kConv,            // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
   kConvInputGrad,   // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose

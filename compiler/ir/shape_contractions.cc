@@ -84,6 +84,19 @@ Shape pool_output(const Call& call, const Shape& input) {
   return output;
 }
 
+// Of a product: the operands', or the attribute `result`.
+DType product_dtype(const Call& call) {
+  if (!call.attributes.has("result")) return call.dtype(0);
+  const DType wanted = call.dtype_attribute("result");
+  const bool narrow = call.dtype(0) == DType::kBFloat16 || call.dtype(0) == DType::kFloat16;
+  if (!narrow || wanted != DType::kFloat32) {
+    mismatch("result=f32 and operands of type bf16 or f16",
+             "result=" + std::string(name_of(wanted)) + " and operands of type " +
+                 std::string(name_of(call.dtype(0))));
+  }
+  return wanted;
+}
+
 }  // namespace
 
 Types matmul(const Call& call) {
@@ -116,7 +129,7 @@ Types matmul(const Call& call) {
   shape.push_back(rows);
   shape.push_back(columns);
   element_count(shape);
-  return {{call.dtype(0), shape}};
+  return {{product_dtype(call), shape}};
 }
 
 Types conv(const Call& call) {
@@ -133,7 +146,7 @@ Types conv(const Call& call) {
              std::to_string(x[1]));
   }
   const Window window = window_of(call, spatial_of(w));
-  return {{call.dtype(0), with_spatial(x[0], w[0], conv_output(window, spatial_of(x)))}};
+  return {{product_dtype(call), with_spatial(x[0], w[0], conv_output(window, spatial_of(x)))}};
 }
 
 Types conv_input_grad(const Call& call) {
@@ -146,7 +159,7 @@ Types conv_input_grad(const Call& call) {
   const Shape& input = call.integers("input", spatial, 0);
   const Window window = window_of(call, spatial_of(w));
   call.need_shape(0, with_spatial(call.shape(0)[0], w[0], conv_output(window, input)));
-  return {{call.dtype(0), with_spatial(call.shape(0)[0], w[1] * groups, input)}};
+  return {{product_dtype(call), with_spatial(call.shape(0)[0], w[1] * groups, input)}};
 }
 
 Types conv_weight_grad(const Call& call) {
@@ -161,7 +174,7 @@ Types conv_weight_grad(const Call& call) {
   const Shape& kernel = call.integers("kernel", spatial, 1);
   const Shape output = conv_output(window_of(call, kernel), spatial_of(x));
   call.need_shape(1, with_spatial(x[0], channels, output));
-  return {{call.dtype(0), with_spatial(channels, x[1] / groups, kernel)}};
+  return {{product_dtype(call), with_spatial(channels, x[1] / groups, kernel)}};
 }
 
 Types max_pool(const Call& call) {

@@ -47,6 +47,16 @@ TEST_CASE("batches of a product with one matrix are rows of its gradient") {
   CHECK(result.graph.shape(node.operands[0]) == sgtc::Shape{20, 3});
 }
 
+TEST_CASE("gradients of products with wider results have the operands' type") {
+  sgtc::Graph graph = sgtc::parse_graph(
+      "feed %x: bf16[4,3]\nstate parameter %w: bf16[3,2] = zero\n"
+      "%y = matmul(%x, %w) {result=\"f32\"}\n%l = reduce_sum(%y) {axes=[0,1]}\n"
+      "output \"loss\" %l\n");
+  sgtc::Diagnostics diagnostics;
+  auto result = sgtc::differentiate(graph, diagnostics);
+  CHECK(result.graph.dtype(result.gradients[0].uses[0]) == sgtc::DType::kBFloat16);
+}
+
 TEST_CASE("gradients of convolutions") {
   check_gradients(
       two("[2,2,5]", "[3,2,3]", "conv(%a, %b) {strides=[2], pads=[1,0], dilations=[1], groups=1}"));

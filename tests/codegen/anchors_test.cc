@@ -62,6 +62,22 @@ TEST_CASE("matrix products of other element types") {
   check_text(matmul("[20,30]", "[30,10]", "transpose_b=0", "i8"));
 }
 
+TEST_CASE("products of narrow elements whose sums are not rounded") {
+  for (const std::string type : {"bf16", "f16"}) {
+    check_text(matmul("[20,300]", "[300,10]", "result=\"f32\"", type), {}, 1e-5);
+    check_text("feed %x: " + type + "[2,4,9,8]\nfeed %w: " + type +
+                   "[6,2,3,2]\nfeed %c: f32[6,1,1]\n%y = conv(%x, %w) {" + kWindow +
+                   ", groups=2, result=\"f32\"}\n%s = add(%y, %c)\n%z = cast(%s) {to=\"" + type +
+                   "\"}\n%v = conv_weight_grad(%x, %z) {" + kWindow +
+                   ", groups=2, kernel=[3,2], result=\"f32\"}\noutput \"y\" %s\noutput \"v\" %v",
+               {}, 1e-5);
+  }
+  check_bits(
+      "feed %a: bf16[300,270]\nfeed %b: bf16[270,140]\nfeed %c: f32[140]\n"
+      "%y = matmul(%a, %b) {result=\"f32\"}\n%s = add(%y, %c)\n%z = cast(%s) {to=\"bf16\"}\n"
+      "output \"z\" %z");
+}
+
 TEST_CASE("bits of matrix products depend on neither fusion nor blocks nor the CPU") {
   check_bits(matmul("[300,270]", "[270,140]", "") +
              "\nfeed %c: f32[140]\n%s = add(%y, %c)\n%t = tanh(%s)\noutput \"t\" %t");

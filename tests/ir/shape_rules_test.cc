@@ -198,8 +198,17 @@ TEST_CASE("contraction shape rules") {
         "matmul: expected equal inner sizes, found 3 of [2,3] and 4 of [4,5]");
   CHECK(types_of({"f32[3]", "f32[3,5]"}, "matmul(%a, %b)") ==
         "matmul: expected operands of rank 2 or more, found [3] and [3,5]");
+  CHECK(types_of({"bf16[2,3]", "bf16[3,4]"}, "matmul(%a, %b) {result=\"f32\"}") == "f32[2,4]");
+  CHECK(types_of({"f64[2,3]", "f64[3,4]"}, "matmul(%a, %b) {result=\"f32\"}") ==
+        "matmul: expected result=f32 and operands of type bf16 or f16, found result=f32 and "
+        "operands of type f64");
+  CHECK(types_of({"f16[2,3]", "f16[3,4]"}, "matmul(%a, %b) {result=\"bf16\"}") ==
+        "matmul: expected result=f32 and operands of type bf16 or f16, found result=bf16 and "
+        "operands of type f16");
   const std::string one = "{strides=[2], pads=[1,0], dilations=[1], groups=1";
   CHECK(types_of({"f32[2,3,8]", "f32[4,3,3]"}, "conv(%a, %b) " + one + "}") == "f32[2,4,4]");
+  CHECK(types_of({"f16[2,3,8]", "f16[4,3,3]"}, "conv(%a, %b) " + one + ", result=\"f32\"}") ==
+        "f32[2,4,4]");
   CHECK(types_of({"f32[2,2,8]", "f32[4,3,3]"}, "conv(%a, %b) " + one + "}") ==
         "conv: expected 3 input channels (1 groups of 3), found 2");
   CHECK(types_of({"f32[2,3,1]", "f32[4,3,3]"}, "conv(%a, %b) " + one + "}") ==
