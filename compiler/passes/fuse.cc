@@ -11,8 +11,10 @@
 // of both build?", and profit is "does the merged nest cost at most as much as the two?" under one
 // simple price model (nest_cost.h). Three rounds, each in execution order, so the result is
 // deterministic:
-//   1. Anchors take elementwise consumers as their epilogue: the result is still in registers.
-//      First, since a contraction's result is the most expensive one to write and read again.
+//   1. Anchors take elementwise consumers as their epilogue: the result is still in registers; and
+//      elementwise producers of what the epilogue alone reads. First, since a contraction's result
+//      is the most expensive one to write and read again. But casts to a wider type belong to the
+//      loads of their readers, so that no product stores what it has narrowed.
 //      Those whose kernels take strides take the movements around them (anchor_layouts.h), before
 //      others store what these would read.
 //   2. Loops take their producers.
@@ -30,6 +32,7 @@
 
 #include "passes/anchor_layouts.h"
 #include "passes/anchor_tile.h"
+#include "passes/build_loop_nest.h"
 #include "passes/group_graph.h"
 #include "passes/group_nest.h"
 #include "passes/nest_cost.h"
@@ -46,6 +49,7 @@ class Fuser {
  public:
   Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node, const KernelTarget& target)
       : groups_(graph), part_of_node_(part_of_node), target_(target) {
+    find_ways_to_reductions();
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       std::optional<double> cost = cost_of(groups_[id]);
       SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
@@ -56,10 +60,11 @@ class Fuser {
   }
 
   std::vector<Group> run() {
-    grow_anchors([&](const Group& group) { return has_strides(group); },
-                 {&GroupGraph::consumers, &GroupGraph::producers});
-    grow_anchors([&](const Group& group) { return has_tile(group); }, {&GroupGraph::consumers});
-    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) take_producers(id);
+    const auto count = static_cast<GroupId>(groups_.size());
+    for (GroupId id = count; id-- > 0;) join_reader(id);
+    for (GroupId id = 0; id < count; ++id) take_movements(id);
+    for (GroupId id = 0; id < count; ++id) grow_epilogue(id);
+    for (GroupId id = 0; id < count; ++id) take_producers(id);
     merge_siblings();
     return groups_.ordered();
   }
@@ -128,12 +133,85 @@ class Fuser {
 
   using Neighbours = std::vector<GroupId> (GroupGraph::*)(GroupId) const;
 
-  template <typename Fits>
-  void grow_anchors(Fits fits, const std::vector<Neighbours>& sides) {
-    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
-      const bool is_anchor =
-          groups_.is_alive(id) && groups_[id].kind == Group::Kind::kAnchor && fits(groups_[id]);
-      for (const Neighbours side : is_anchor ? sides : std::vector<Neighbours>()) take(id, side);
+  // A cast to a wider float that one loop reads is a part of its loads.
+  void join_reader(GroupId id) {
+    if (growth(groups_.graph().node(id)) <= 0) return;
+    const std::vector<GroupId> readers = groups_.consumers(id);
+    if (readers.size() == 1 && is_loop(readers[0])) try_merge(readers[0], id);
+  }
+
+  // By how many bytes a cast between floats widens an element; 0 for other nodes.
+  int64_t growth(const Node& node) const {
+    if (node.op != Op::kCast) return 0;
+    const DType from = groups_.graph().dtype(node.operands[0]);
+    const DType to = groups_.graph().dtype(node.results[0]);
+    return is_float(from) && is_float(to) ? size_of(to) - size_of(from) : 0;
+  }
+
+  bool is_anchor(GroupId id) const {
+    return groups_.is_alive(id) && groups_[id].kind == Group::Kind::kAnchor;
+  }
+
+  void take_movements(GroupId id) {
+    if (!is_anchor(id) || !has_strides(groups_[id])) return;
+    take(id, &GroupGraph::consumers);
+    take(id, &GroupGraph::producers);
+  }
+
+  void grow_epilogue(GroupId id) {
+    if (!is_anchor(id) || !has_tile(groups_[id])) return;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (GroupId consumer : groups_.consumers(id)) {
+        changed = is_loop(consumer) && !belongs_to_rows(id, consumer) && try_merge(id, consumer);
+        if (changed) break;
+      }
+      for (GroupId producer : groups_.producers(id)) {
+        if (changed) break;
+        changed = is_loop(producer) && serves_epilogue(producer, id) && try_merge(id, producer);
+      }
+    }
+  }
+
+  // Whether only the epilogue of `anchor` needs what `producer` computes.
+  bool serves_epilogue(GroupId producer, GroupId anchor) const {
+    const auto have_common = [](const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
+      return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+    };
+    const std::vector<ValueId>& outputs = groups_[producer].outputs;
+    return !have_common(outputs, groups_.graph().node(groups_[anchor].anchor).operands) &&
+           !have_common(outputs, groups_.merged(anchor, producer).outputs);
+  }
+
+  // Whether `consumer` reads a rounded value of the anchor on the way to a reduction, whose loop
+  // reads the rounded value anyway: the epilogue would store what that loop can compute.
+  bool belongs_to_rows(GroupId anchor, GroupId consumer) const {
+    const Group& group = groups_[consumer];
+    return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
+      const Node& node = groups_.graph().node(id);
+      if (growth(node) <= 0) return false;
+      const NodeId rounded = groups_.graph().value(node.operands[0]).producer;
+      return rounded != kNone && groups_.group_of(rounded) == anchor &&
+             reaches_reduction_[static_cast<size_t>(id)];
+    });
+  }
+
+  // For each node whether loop operators of its phase lead to a reduction and none of them rounds.
+  void find_ways_to_reductions() {
+    const Graph& graph = groups_.graph();
+    const std::vector<std::vector<NodeId>> users = users_of(graph);
+    reaches_reduction_.assign(graph.nodes.size(), false);
+    for (NodeId id = static_cast<NodeId>(graph.nodes.size()); id-- > 0;) {
+      const Node& node = graph.node(id);
+      if (growth(node) < 0) continue;
+      for (const NodeId user : users[static_cast<size_t>(node.results[0])]) {
+        if (graph.node(user).phase != node.phase || !is_loop_op(graph.node(user).op)) continue;
+        if (info(graph.node(user).op).kind == OpKind::kReduction ||
+            reaches_reduction_[static_cast<size_t>(user)]) {
+          reaches_reduction_[static_cast<size_t>(id)] = true;
+        }
+      }
     }
   }
 
@@ -181,6 +259,7 @@ class Fuser {
   const std::vector<int64_t>& part_of_node_;
   const KernelTarget& target_;
   std::vector<double> costs_;
+  std::vector<bool> reaches_reduction_;  // per node
   std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
 };
 
