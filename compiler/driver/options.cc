@@ -161,9 +161,10 @@ void add_target_options(CLI::App& app, Options& options) {
                  "NVIDIA's assembler, or none: programs for GPUs then carry PTX alone, which the "
                  "driver compiles at every start (default: searched in PATH, CUDA_HOME/bin and "
                  "/usr/local/cuda/bin)");
-  app.add_option("--precision", options.precision)
+  app.add_option("--precision", options.precision,
+                 "bf16: products in bf16 with f32 sums, activations in bf16; states stay f32")
       ->capture_default_str()
-      ->check(CLI::IsMember({"fp32"}));
+      ->check(CLI::IsMember({"fp32", "bf16"}));
 }
 
 void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,

@@ -29,6 +29,7 @@
 #include "passes/fuse.h"
 #include "passes/gpu/align_products.h"
 #include "passes/join_pads.h"
+#include "passes/mixed_precision.h"
 #include "passes/recognize_attention.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
@@ -80,7 +81,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
 }
 
 /// The passes that both programs share, from gradients to fusion.
-Graph optimize(Graph graph, const KernelTarget& target, PassRunner& passes) {
+Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
   graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
@@ -92,6 +93,14 @@ Graph optimize(Graph graph, const KernelTarget& target, PassRunner& passes) {
   graph = passes.run("expand-compositions", [&] { return expand_compositions(graph); });
   // Expansion leaves constants and reshapes that cancel.
   graph = passes.run("simplify-expanded", [&] { return simplify(fold_constants(graph)); });
+  // Before products are padded, which depends on their types. Needs forward and backward phases, to
+  // know what memory keeps between them, and neither equal values nor those that nobody uses.
+  if (mixed) {
+    graph = passes.run("mixed-precision", [&] {
+      graph = eliminate_dead_nodes(eliminate_common_subexpressions(graph));
+      return fold_constants(mixed_precision(graph));
+    });
+  }
   // Needs the final products, and before equal values meet: products share padded operands.
   if (target.is_hopper()) {
     graph = passes.run("align-products", [&] { return gpu::align_products(graph); });
@@ -164,6 +173,7 @@ class Compilation {
   void emit(const KernelCode& code) const;
   void link(const KernelCode& code) const;
   std::string plans_json() const { return nlohmann::json(plans_).dump() + "\n"; }
+  bool is_mixed() const { return options_.precision == "bf16"; }
   bool stops_after(const std::string& phase) const { return options_.stop_after == phase; }
   std::string executable_path() const;
 
@@ -212,7 +222,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
                       });
   });
   if (stops_after("autodiff")) return graph;
-  return optimize(std::move(graph), kernel_target_, passes);
+  return optimize(std::move(graph), is_mixed(), kernel_target_, passes);
 }
 
 /// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
@@ -269,7 +279,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   });
   // As for training.
   evaluation.graph = find_attention(evaluation.graph, passes);
-  evaluation.graph = optimize(std::move(evaluation.graph), kernel_target_, passes);
+  evaluation.graph = optimize(std::move(evaluation.graph), is_mixed(), kernel_target_, passes);
   return evaluation;
 }
 

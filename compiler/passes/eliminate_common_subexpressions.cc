@@ -39,6 +39,13 @@ void add_sources(Node& node, const std::vector<std::string>& sources) {
   }
 }
 
+// A narrow float is widened where it is loaded; shared by several kernels, it would be stored wide.
+bool is_part_of_load(const Graph& graph, const Node& node) {
+  if (node.op != Op::kCast) return false;
+  const DType from = graph.dtype(node.operands[0]), to = graph.dtype(node.results[0]);
+  return is_float(from) && is_float(to) && size_of(from) < size_of(to);
+}
+
 }  // namespace
 
 Graph eliminate_common_subexpressions(const Graph& graph) {
@@ -47,7 +54,7 @@ Graph eliminate_common_subexpressions(const Graph& graph) {
   std::map<NodeKey, NodeId> first;  // index in the target
   for (const Node& node : graph.nodes) {
     const OpKind kind = info(node.op).kind;
-    if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch) {
+    if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch || is_part_of_load(graph, node)) {
       cloner.clone(node);
       continue;
     }
