@@ -14,15 +14,23 @@ from onnx import numpy_helper
 
 functional = torch.nn.functional
 
+# What PyTorch's autocast computes in float32 on GPUs; on CPUs it leaves some of them in bfloat16.
+WIDE_UNDER_AUTOCAST = {
+    "BatchNormalization", "Exp", "GroupNormalization", "InstanceNormalization",
+    "LayerNormalization", "Pow", "Reciprocal", "ReduceLogSumExp", "ReduceSum", "Softmax",
+    "SoftmaxCrossEntropyLoss", "Softplus",
+}
+
 DTYPES = {1: torch.float64, 6: torch.int32, 7: torch.int64, 9: torch.bool, 11: torch.float64}
 
 
-def widened(tensor):
+def tensor_of(proto):
+    tensor = torch.from_numpy(np.array(numpy_helper.to_array(proto)))
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
-def tensor_of(proto):
-    return widened(torch.from_numpy(np.array(numpy_helper.to_array(proto))))
+def at_least_float32(tensor):
+    return tensor.float() if tensor is not None and tensor.dtype == torch.bfloat16 else tensor
 
 
 def sizes(tensor):
@@ -182,7 +190,7 @@ def attention(q, k, v, mask=None, a=None):
         scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -math.inf)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
-    y = scores.softmax(-1) @ v
+    y = at_least_float32(scores).softmax(-1) @ v
     return y.transpose(1, 2).flatten(2) if flat else y
 
 
@@ -263,15 +271,17 @@ def attributes_of(node):
 class TorchGraph:
     """`weights` are the float initializers by name; `trained` names what PyTorch trained.
 
-    All float32 numbers become float64: the oracle is exact where the model is not chaotic.
+    All float32 numbers become float64: the oracle is exact where the model is not chaotic. With
+    torch.float32 as `dtype` they stay, and torch.autocast makes products bfloat16 as on GPUs.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, dtype=torch.float64):
+        self.dtype = dtype
         self.graph = onnx.load(path).graph
         unknown = {n.op_type for n in self.graph.node} - set(OPERATORS)
         if unknown:
             raise NotImplementedError(f"{path}: no rule for {', '.join(sorted(unknown))}")
-        initializers = {t.name: tensor_of(t) for t in self.graph.initializer}
+        initializers = {t.name: self._typed(tensor_of(t)) for t in self.graph.initializer}
         self.weights = {n: t for n, t in initializers.items() if t.is_floating_point()}
         self.constants = {n: t for n, t in initializers.items() if n not in self.weights}
         self.statistics = {}  # name of a statistic -> name of its next value
@@ -282,6 +292,12 @@ class TorchGraph:
         self.trained = [n for n in self.weights if n in parameters and n not in self.statistics]
         for name in self.trained:
             self.weights[name].requires_grad_(True)
+
+    def _typed(self, tensor):
+        return tensor.to(self.dtype) if tensor.dtype == torch.float64 else tensor
+
+    def _feed(self, tensor):
+        return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
     def _parameters(self):
         """Weights that were parameters of the module: all, unless the exporter recorded which."""
@@ -299,15 +315,17 @@ class TorchGraph:
     def loss(self, feeds):
         """The graph's first output; the statistics of batch norm move on."""
         values = {**self.constants, **self.weights,
-                  **{name: widened(tensor) for name, tensor in feeds.items()}}
+                  **{name: self._feed(tensor) for name, tensor in feeds.items()}}
         for node in self.graph.node:
             inputs = [values[name] if name else None for name in node.input]
             attributes = attributes_of(node)
+            if node.op_type in WIDE_UNDER_AUTOCAST:
+                inputs = [at_least_float32(x) for x in inputs]
             if node.op_type == "Split" and len(inputs) < 2:
                 attributes.setdefault("num_outputs", len(node.output))
             results = OPERATORS[node.op_type](*inputs, a=attributes)
             results = results if isinstance(results, (tuple, list)) else [results]
-            values.update((name, r) for name, r in zip(node.output, results) if name)
+            values.update((name, self._typed(r)) for name, r in zip(node.output, results) if name)
         for name, following in self.statistics.items():
             self.weights[name] = values[following]
         return values[self.graph.output[0].name].reshape(())
