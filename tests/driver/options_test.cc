@@ -105,6 +105,7 @@ TEST_CASE("usage errors exit with 2") {
       {"m.onnx", "--momentum", "0.9", "--optimizer", "adamw"},
       {"m.onnx", "--clip-norm", "-1"},
       {"m.onnx", "--betas", "0.9"},
+      {"m.onnx", "--precision", "fp16"},
   };
   for (const auto& words : wrong) {
     const Parsed parsed = parse(words);
