@@ -44,8 +44,8 @@ class Narrower {
                                             : widened(node.operands[i], node));
     }
     Attributes attributes = node.attributes;
-    const bool is_sum = is_product && sgtc::is_product(node.op) &&
-                        !values_.rounded[index(node.results[0])];
+    const bool is_sum =
+        is_product && sgtc::is_product(node.op) && !values_.rounded[index(node.results[0])];
     if (is_sum) attributes.set("result", std::string("f32"));
     std::vector<std::string> names;
     for (const ValueId result : node.results) names.push_back(source_.value(result).name);

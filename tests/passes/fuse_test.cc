@@ -45,6 +45,28 @@ TEST_CASE("a matrix product takes what follows as its epilogue") {
               "output \"y\" %y") == "anchor forward: matmul add tanh add (x, w, b, z) -> (y)\n");
 }
 
+TEST_CASE("an epilogue takes what it alone reads, but not what the product reads") {
+  CHECK(fused("feed %x: bf16[64,32]\nfeed %w: f32[32,48]\nfeed %z: bf16[64,48]\n"
+              "%n = cast(%w) {to=\"bf16\"}\n%p = matmul(%x, %n) {result=\"f32\"}\n"
+              "%f = cast(%z) {to=\"f32\"}\n%t = tanh(%f)\n%y = mul(%p, %t)\n"
+              "output \"y\" %y") ==
+        "loop forward: cast (w) -> (n)\n"
+        "anchor forward: matmul cast tanh mul (x, n, z) -> (y)\n");
+}
+
+TEST_CASE("a rounded product is widened by the loops that read it") {
+  CHECK(fused("feed %x: bf16[64,32]\nfeed %w: bf16[32,48]\nfeed %z: f32[64,48]\n"
+              "%p = matmul(%x, %w)\n%f = cast(%p) {to=\"f32\"}\n%a = mul(%f, %z)\n"
+              "%s = reduce_sum(%a) {axes=[1]}\noutput \"s\" %s") ==
+        "anchor forward: matmul (x, w) -> (p)\n"
+        "loop forward: cast mul reduce_sum (p, z) -> (s)\n");
+  CHECK(fused("feed %x: bf16[64,32]\nfeed %w: bf16[32,48]\nfeed %v: bf16[48,8]\n"
+              "%p = matmul(%x, %w)\n%f = cast(%p) {to=\"f32\"}\n%t = tanh(%f)\n"
+              "%n = cast(%t) {to=\"bf16\"}\n%y = matmul(%n, %v)\noutput \"y\" %y") ==
+        "anchor forward: matmul cast tanh cast (x, w) -> (n)\n"
+        "anchor forward: matmul (n, v) -> (y)\n");
+}
+
 TEST_CASE("heads are split in the epilogue") {
   CHECK(fused("feed %x: f32[128,32]\nfeed %w: f32[32,48]\n%p = matmul(%x, %w)\n"
               "%r = reshape(%p) {shape=[2,64,3,16]}\n%t = transpose(%r) {perm=[0,2,1,3]}\n"
@@ -67,7 +89,7 @@ TEST_CASE("gradients accumulate in the epilogue") {
 TEST_CASE("a merge that would make two groups need each other is refused") {
   // a -> matmul -> c and a -> c: the matrix product stands between the loops.
   CHECK(fused("feed %x: f32[64,64]\nfeed %w: f32[64,64]\n%a = exp(%x)\n%p = matmul(%a, %w)\n"
-              "%t = softplus(%a)\n%c = mul(%p, %t)\noutput \"c\" %c") ==
+              "%t = softplus(%a)\n%c = mul(%p, %t)\noutput \"c\" %c\noutput \"t\" %t") ==
         "loop forward: exp softplus (x) -> (a, t)\nanchor forward: matmul mul (a, w, t) -> (c)\n");
 }
 
