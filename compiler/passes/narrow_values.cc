@@ -125,7 +125,11 @@ class Finder {
     if (is_product(node.op) || is_attention(node.op)) ++source.products;
     if (is_barrier(node)) ++source.barriers;
     source.statistic = (statistics && any) || is_small_reduction(node);
-    for (const ValueId result : node.results) this->source(result) = source;
+    for (const ValueId result : node.results) {
+      this->source(result) = source;
+      // The maximum and the sum of scores.
+      this->source(result).statistic |= node.op == Op::kAttention && result != node.results[0];
+    }
   }
 
   bool is_small_reduction(const Node& node) const {

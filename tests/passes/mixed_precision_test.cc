@@ -141,6 +141,18 @@ TEST_CASE("products of other types than f32 stay as they are") {
                  "output \"y\" %y\n") == "y:f64 = matmul x w\n");
 }
 
+TEST_CASE("attention takes bf16 and keeps its statistics in f32") {
+  CHECK(narrowed("feed %x: f32[1,2,4,8]\nstate parameter %s: f32[8] = zero\n%q = mul(%x, %s)\n"
+                 "%y, %m, %n = attention(%q, %q, %q) {scale=0.5, causal=1}\n"
+                 "%dq, %dk, %dv = attention_grad(%q, %q, %q, %y, %m, %n, %q) "
+                 "{scale=0.5, causal=1} @backward\noutput \"dq\" %dq\n") ==
+        "q:f32 = mul x s\n"
+        "q.bf16:bf16 = cast q\n"
+        "y:bf16 = attention q.bf16 q.bf16 q.bf16\n"
+        "dq:bf16 = attention_grad q.bf16 q.bf16 q.bf16 y m n q.bf16\n"
+        "dq.f32:f32 = cast dq\n");
+}
+
 TEST_CASE("pools are bf16 where their images are") {
   const std::string pool =
       "{kernel=[2,2], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], output=[2,2]}";
