@@ -1,28 +1,66 @@
 #!/usr/bin/env bash
 # The GPU suite: checks and measurements on one Hopper GPU.
 #
-#   scripts/gpu.sh                 build here and run here
-#   scripts/gpu.sh pack FOLDER     build here and gather in FOLDER what the other machine needs
-#   bash FOLDER/gpu.sh run FOLDER  run there: no compiler and no CUDA toolkit are needed
+#   scripts/gpu.sh [STAGE]...                   build here and run here
+#   scripts/gpu.sh pack FOLDER [STAGE]...       build here, gather in FOLDER what goes to the GPU
+#   bash FOLDER/gpu.sh run FOLDER [STAGE]...    run there, without compiler and CUDA toolkit
 #
-# PyTorch's attention is measured where PyTorch is. cuBLAS, to measure beside, is looked for in $CUBLAS, in the Python packages and in the linker's
-# cache; without it only the kernels are measured.
+# Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
+# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch). PyTorch is measured where
+# it is. cuBLAS, to measure beside, is looked for in $CUBLAS, in the Python packages and in the
+# linker's cache; without it only the kernels are measured.
 set -euo pipefail
 
-pack() {
-  local root
-  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly all_stages="kernels programs models benchmark"
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+pack_kernels() {
   cmake --build "$root/build" -j2 --target gpu_kernels gpu_{matmul,attention}_{check,bench} \
     gpu_training_check pack_loops gpu_loops_check
   if [ ! -e "$root/build/gpu/plain.cubin" ]; then
     echo "$root/build/gpu has no cubins: ptxas (CUDA toolkit) was not found when the build was configured" >&2
     exit 1
   fi
-  mkdir -p "$1"
   cp "$root"/build/gpu/*.cubin "$root"/build/bin/gpu_{matmul,attention}_{check,bench} \
     "$root"/build/bin/gpu_{training,loops}_check "$root"/build/gpu/regression.ptx \
-    "$root/scripts/gpu.sh" "$root/tests/gpu/attention_peers.py" "$1"
+    "$root/tests/gpu/attention_peers.py" "$1"
   "$root/build/bin/pack_loops" "$1/loops"
+}
+
+build_tools() {
+  cmake --build "$root/build" -j2 --target sgtc sgtc-model
+}
+
+pack_programs() {
+  build_tools
+  cp "$root/tests/gpu/programs_check.py" "$1"
+  SGTC=$root/build/bin/sgtc SGTC_MODEL=$root/build/bin/sgtc-model \
+    "$root/build/venv/bin/python" "$root/tests/gpu/pack_programs.py" "$1/programs"
+}
+
+pack_models() {
+  build_tools
+  cp "$root"/tests/gpu/{models_check,torch_models}.py "$root/tests/tool/safetensors_file.py" "$1"
+  # shellcheck disable=SC2086 # MODELS is a list
+  "$root/build/venv/bin/python" "$root/tests/gpu/pack_models.py" "$root/build/bin" "$1/models" \
+    ${MODELS:-}
+}
+
+pack_benchmark() {
+  build_tools
+  cp "$root"/tests/gpu/{training_bench,torch_models}.py "$1"
+  local vocab
+  for vocab in 50304 50257; do
+    "$root/build/bin/sgtc-model" gpt2-124m --vocab "$vocab" --batch 32 -o "$1/model.onnx"
+    "$root/build/bin/sgtc" "$1/model.onnx" --target sm_90a --precision bf16 --optimizer adamw \
+      --weight-decay 0.1 -o "$1/gpt2-$vocab"
+    rm "$1/model.onnx"
+  done
+  # Four steps of token numbers below both vocabularies.
+  python3 -c 'import array, random, sys
+random.seed(7)
+array.array("H", (random.randrange(50257) for _ in range(4 * 32 * 1024 + 1))).tofile(sys.stdout.buffer)' \
+    >"$1/tokens.bin"
 }
 
 find_cublas() {
@@ -37,34 +75,76 @@ print(found[0]) if found else sys.exit(1)
 PYTHON
 }
 
-run() {
+run_kernels() {
   local folder=$1 cublas
-  shift
   "$folder/gpu_training_check" "$folder"
   "$folder/gpu_matmul_check" "$folder"
   "$folder/gpu_attention_check" "$folder"
   "$folder/gpu_loops_check" "$folder/loops"
   "$folder/gpu_loops_check" "$folder/loops" --measure
   cublas=$(find_cublas)
-  "$folder/gpu_matmul_bench" "$folder" ${cublas:+--cublas "$cublas"} "$@"
+  "$folder/gpu_matmul_bench" "$folder" ${cublas:+--cublas "$cublas"}
   "$folder/gpu_attention_bench" "$folder"
   python3 "$folder/attention_peers.py" || echo "PyTorch's attention was not measured"
 }
 
+run_programs() {
+  python3 "$1/programs_check.py" "$1/programs"
+}
+
+run_models() {
+  # shellcheck disable=SC2086 # MODELS is a list
+  python3 "$1/models_check.py" "$1/models" ${MODELS:-}
+}
+
+run_benchmark() {
+  local vocab
+  for vocab in 50304 50257; do
+    python3 "$1/training_bench.py" "$1/gpt2-$vocab" "$1/tokens.bin" --vocab "$vocab"
+  done
+}
+
+# pack|run FOLDER [STAGE]...
+each_stage() {
+  local verb=$1 folder=$2 stage
+  shift 2
+  # shellcheck disable=SC2086 # a list
+  [ $# -gt 0 ] || set -- $all_stages
+  for stage in "$@"; do
+    case " $all_stages " in
+      *" $stage "*) "${verb}_$stage" "$folder" ;;
+      *)
+        echo "$0: no stage is called $stage; there are $all_stages" >&2
+        exit 2
+        ;;
+    esac
+  done
+}
+
+pack() {
+  mkdir -p "$1"
+  each_stage pack "$@"
+  cp "$root/scripts/gpu.sh" "$1"
+}
+
 case "${1:-}" in
-  pack) pack "$2" ;;
-  run)
+  pack | run)
+    verb=$1
     shift
-    run "$@"
+    if [ $# -eq 0 ]; then
+      echo "$0 $verb: the folder is missing" >&2
+      exit 2
+    fi
+    if [ "$verb" = pack ]; then pack "$@"; else each_stage run "$@"; fi
     ;;
-  "")
-    folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
-    pack "$folder"
-    run "$folder"
+  -*)
+    echo "usage: $0 [[pack | run] FOLDER] [STAGE]..." >&2
+    exit 2
     ;;
   *)
-    echo "usage: $0 [pack FOLDER | run FOLDER [gpu_matmul_bench OPTION]...]" >&2
-    exit 2
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    pack "$folder" "$@"
+    each_stage run "$folder" "$@"
     ;;
 esac
