@@ -25,10 +25,12 @@ constexpr int64_t kWideTilesAtOnce = 3;
 constexpr int64_t kMmaTilesAtOnce = 2;
 constexpr int64_t kUnitElements = 8;  // of 16 bytes, which the copies of mma.sync kernels read
 constexpr int64_t kLargeTileRegisters = 128;  // or it would be one large tile at once
-// A part of a depth that is worth leaving sums in memory, and the longest chain of additions.
+// A part of a depth that is worth leaving sums in memory, and one whose chain of additions is long.
 constexpr int64_t kLeastPart = 256;
 constexpr int64_t kMostPart = 8192;
 constexpr int64_t kMostParts = 64;
+constexpr int64_t kPartialDepth = 128;  // whose products take as long as leaving and adding sums
+constexpr int64_t kPartialWaves = 4;    // of blocks that leave sums, which bounds the workspace
 // Each block of a scatter reads all indices.
 constexpr int64_t kScatterBlocksAtOnce = 4;
 constexpr int64_t kLeastScatterRows = 16;
@@ -69,13 +71,22 @@ const Tiling& tiling_of(const Product& p, const KernelTarget& target) {
   return fills && fits ? kLarge : kSmall;
 }
 
-// How many blocks share the depth of a tile.
+// How many blocks share the depth of a tile: as many as end soonest, each part being charged for
+// the sums that it leaves in memory.
 int64_t parts_of_depth(const Tiling& tiling, const Product& p, const KernelTarget& target) {
   const int64_t at_once = tiling.at_once * target.multiprocessors;
-  const int64_t wanted = at_once / std::max<int64_t>(1, tiling.tiles_of(p));
-  const int64_t useful = std::clamp<int64_t>(p.depth / kLeastPart, 1, kMostParts);
-  const int64_t needed = std::max<int64_t>(1, ceil_divide(p.depth, kMostPart));
-  return std::max(std::min(wanted, useful), std::min(needed, useful));
+  const int64_t tiles = std::max<int64_t>(1, tiling.tiles_of(p));
+  const int64_t most = std::max<int64_t>(
+      1, std::min({p.depth / kLeastPart, kMostParts, kPartialWaves * at_once / tiles}));
+  const auto time = [&](int64_t parts) {
+    const int64_t depth = ceil_divide(p.depth, parts) + (parts > 1 ? kPartialDepth : 0);
+    return ceil_divide(tiles * parts, at_once) * depth;
+  };
+  int64_t best = std::clamp<int64_t>(ceil_divide(p.depth, kMostPart), 1, most);
+  for (int64_t parts = best + 1; parts <= most; ++parts) {
+    if (time(parts) < time(best)) best = parts;
+  }
+  return best;
 }
 
 void check_limit(const KernelSpec& spec, int64_t found, int64_t limit, const char* what) {

@@ -56,9 +56,20 @@ TEST_CASE("blocks share the depth where there are few tiles") {
   CHECK_FALSE(spec.launch.resident);
 }
 
-TEST_CASE("no chain of additions is longer than 8192") {
-  const KernelSpec spec = matmul("[8192,20000]", "[20000,8192]", "f32");
-  CHECK(spec.blocks == 64 * 64 * 3);
+TEST_CASE("a long depth is split even where tiles fill the card, within bounds") {
+  CHECK(matmul("[1024,20000]", "[20000,1024]", "f32").blocks == 16 * 16 * 3);
+  // Sums of 2358 large tiles would need 150 MB for each part.
+  const KernelSpec head =
+      matmul("[32768,768]", "[32768,50257]", "f32", kHopperTarget, "transpose_a=1");
+  CHECK(head.blocks == 6 * 393);
+  CHECK(head.workspace_bytes == 0);
+}
+
+TEST_CASE("a split evens out the last wave of blocks") {
+  // 144 large tiles: 7 parts are 3.8 waves of 264 blocks, 4 parts would be 2.2.
+  const KernelSpec spec =
+      matmul("[32768,768]", "[32768,3072]", "f32", kHopperTarget, "transpose_a=1");
+  CHECK(spec.blocks == 144 * 7);
 }
 
 TEST_CASE("sixteen-bit products use mma.sync where rows are whole units") {
