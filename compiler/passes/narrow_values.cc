@@ -14,9 +14,8 @@
 //   on sums in registers (kernels of products end at what needs whole rows, moves elements, or
 //   waits for another product; where they would end in several values, they end where the chain
 //   parts); and what is read again behind a later product, such as a residual stream.
-// - What the backward phase reads ends a product's kernel too: it differentiates at the rounded
-// value.
-//   Other values of the forward phase stay f32.
+// - What the backward phase reads ends a product's kernel too, which is then differentiated at the
+//   rounded value. Other values of the forward phase stay f32.
 // - All else is f32 in registers: norms, softmax, exponentials, losses.
 // - Statistics (results of reductions, and what is computed of these alone) are small and stay f32,
 //   and so do gradients of parameters: nothing is rounded between a sum and the optimizer.
