@@ -40,7 +40,7 @@ class CudaDevice final : public Device {
   const Gpu gpu_;
   const int64_t free_at_start_;
   const Stream stream_;
-  const DeviceArena arena_;
+  DeviceArena arena_;
   Kernels kernels_;
   const TensorMaps maps_;
   const Inputs inputs_;

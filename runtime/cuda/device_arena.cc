@@ -1,8 +1,9 @@
 #include "cuda/device_arena.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
+#include "cuda/ranges.h"
 #include "failure.h"
 
 namespace sgtc::runtime::cuda {
@@ -37,6 +38,13 @@ DeviceArena::DeviceArena(const Driver& driver, const Arena& host, Stream stream)
       stream_(stream),
       base_(allocate(driver, host.bytes(), "the program")) {}
 
+void DeviceArena::pin(std::vector<MemoryRange> pages) {
+  for (const MemoryRange& page : pages) {
+    SGTC_CUDA(driver_, cuMemHostRegister_v2(page.data, static_cast<size_t>(page.bytes), 0));
+  }
+  pinned_ = std::move(pages);
+}
+
 void DeviceArena::poison() const {
   SGTC_CUDA(driver_, cuMemsetD8Async(base_, 0xFF, static_cast<size_t>(bytes()), stream_));
   SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
@@ -58,15 +66,19 @@ int64_t DeviceArena::touched_bytes() const {
 
 void DeviceArena::upload(MemoryRange range) const {
   if (range.bytes == 0) return;
-  SGTC_CUDA(driver_, cuMemcpyHtoDAsync_v2(address(range.data), range.data,
-                                          static_cast<size_t>(range.bytes), stream_));
+  for (const MemoryRange& piece : cut_at_borders(range, pinned_)) {
+    SGTC_CUDA(driver_, cuMemcpyHtoDAsync_v2(address(piece.data), piece.data,
+                                            static_cast<size_t>(piece.bytes), stream_));
+  }
   SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
 }
 
 void DeviceArena::download(MemoryRange range) const {
   if (range.bytes == 0) return;
-  SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(range.data, address(range.data),
-                                          static_cast<size_t>(range.bytes), stream_));
+  for (const MemoryRange& piece : cut_at_borders(range, pinned_)) {
+    SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(piece.data, address(piece.data),
+                                            static_cast<size_t>(piece.bytes), stream_));
+  }
   SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
 }
 

@@ -1,6 +1,8 @@
 // The arena of one rank in the memory of its GPU, laid out as the one on the host.
 #pragma once
 
+#include <vector>
+
 #include "arena.h"
 #include "cuda/driver.h"
 #include "plan_memory.h"
@@ -22,6 +24,9 @@ class DeviceArena {
     return base_ + static_cast<DeviceAddress>(host - host_.data());
   }
 
+  /// Pins pages of the host's arena, in ascending order and apart from each other, so that copies
+  /// from them run beside the host. The driver refuses copies of memory that is pinned in part.
+  void pin(std::vector<MemoryRange> pages);
   /// Fills everything with 0xFF bytes: NaN for floats, -1 for integers.
   void poison() const;
   /// After `poison`: bytes up to the last one that has been changed.
@@ -35,6 +40,7 @@ class DeviceArena {
   const Arena& host_;
   const Stream stream_;
   const DeviceAddress base_;
+  std::vector<MemoryRange> pinned_;
 };
 
 }  // namespace sgtc::runtime::cuda

@@ -13,7 +13,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 }  // namespace
 
-Inputs::Inputs(const Driver& driver, const DeviceArena& arena, std::vector<MemoryRange> ranges)
+Inputs::Inputs(const Driver& driver, DeviceArena& arena, std::vector<MemoryRange> ranges)
     : driver_(driver) {
   for (const MemoryRange& range : ranges) bytes_ += aligned(range.bytes);
   DeviceAddress staged = allocate(driver, bytes_, "the staging of inputs");
@@ -21,9 +21,7 @@ Inputs::Inputs(const Driver& driver, const DeviceArena& arena, std::vector<Memor
     items_.push_back({range, staged, arena.address(range.data)});
     staged += static_cast<DeviceAddress>(aligned(range.bytes));
   }
-  for (const MemoryRange& page : pages_of(ranges, sysconf(_SC_PAGESIZE))) {
-    SGTC_CUDA(driver, cuMemHostRegister_v2(page.data, static_cast<size_t>(page.bytes), 0));
-  }
+  arena.pin(pages_of(ranges, sysconf(_SC_PAGESIZE)));
   SGTC_CUDA(driver, cuStreamCreate(&copies_, kStreamNonBlocking));
   SGTC_CUDA(driver, cuEventCreate(&staged_, kEventBlockingSync | kEventNoTiming));
   SGTC_CUDA(driver, cuEventCreate(&taken_, kEventNoTiming));

@@ -17,7 +17,7 @@ namespace sgtc::runtime::cuda {
 class Inputs {
  public:
   /// `ranges` of the host's arena are apart from each other. The others must outlive this.
-  Inputs(const Driver& driver, const DeviceArena& arena, std::vector<MemoryRange> ranges);
+  Inputs(const Driver& driver, DeviceArena& arena, std::vector<MemoryRange> ranges);
 
   /// Of the staging block.
   int64_t bytes() const { return bytes_; }

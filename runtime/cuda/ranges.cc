@@ -60,4 +60,19 @@ std::vector<MemoryRange> pages_of(const std::vector<MemoryRange>& ranges, int64_
               [](const unsigned char* end, const unsigned char* begin) { return begin <= end; });
 }
 
+std::vector<MemoryRange> cut_at_borders(MemoryRange range, const std::vector<MemoryRange>& others) {
+  std::vector<MemoryRange> pieces;
+  const auto cut = [&](unsigned char* border) {
+    if (border <= range.data || border >= end_of(range)) return;
+    pieces.push_back({range.data, border - range.data});
+    range = {border, end_of(range) - border};
+  };
+  for (const MemoryRange& other : others) {
+    cut(other.data);
+    cut(end_of(other));
+  }
+  pieces.push_back(range);
+  return pieces;
+}
+
 }  // namespace sgtc::runtime::cuda

@@ -17,4 +17,8 @@ std::vector<MemoryRange> join_ranges(std::vector<MemoryRange> ranges,
 /// The whole pages that the ranges lie in, in ascending order and apart from each other.
 std::vector<MemoryRange> pages_of(const std::vector<MemoryRange>& ranges, int64_t page_bytes);
 
+/// The range in pieces of which each lies either inside one of `others` or apart from all of them.
+/// These are apart from each other, in ascending order.
+std::vector<MemoryRange> cut_at_borders(MemoryRange range, const std::vector<MemoryRange>& others);
+
 }  // namespace sgtc::runtime::cuda

@@ -13,7 +13,7 @@ import numpy as np
 from harness import build, expect_text, floats, read_safetensors, run_tests
 
 STUB = os.environ["SGTC_CUDA_STUB"]
-ROWS, WIDTH = 8, 48
+ROWS, WIDTH = 8, 1500  # states cross the borders of the pages that inputs lie in
 RANDOM = np.random.default_rng(5)
 WEIGHTS = {"w": floats(RANDOM.normal(size=WIDTH)), "b": floats(RANDOM.normal(size=WIDTH))}
 FEEDS = {"x": floats(RANDOM.normal(size=(4 * ROWS, WIDTH))),

@@ -51,4 +51,20 @@ TEST_CASE("ranges that share a page give it once") {
   CHECK(pages_of({{base + 10, 5}, {base + 9000, 1}}, 4096).size() == 2);
 }
 
+TEST_CASE("a range is cut where another one begins or ends") {
+  unsigned char* base = reinterpret_cast<unsigned char*>(uintptr_t{0x10000});
+  const std::vector<MemoryRange> others = {{base + 100, 100}, {base + 300, 100}};
+  const auto cut = [&](int64_t begin, int64_t end) {
+    std::string text;
+    for (const MemoryRange& piece : cut_at_borders({base + begin, end - begin}, others)) {
+      text += std::to_string(piece.data - base) + "+" + std::to_string(piece.bytes) + " ";
+    }
+    return text;
+  };
+  CHECK(cut(0, 100) == "0+100 ");
+  CHECK(cut(120, 180) == "120+60 ");
+  CHECK(cut(50, 150) == "50+50 100+50 ");
+  CHECK(cut(150, 500) == "150+50 200+100 300+100 400+100 ");
+}
+
 }  // namespace sgtc::runtime::cuda

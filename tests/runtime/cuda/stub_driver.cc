@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/driver_functions.h"
@@ -132,6 +133,18 @@ size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30
 
 size_t memory_used = 0;
 
+std::vector<std::pair<const char*, size_t>> pinned;
+
+// Host memory of a copy is pinned as a whole or not at all.
+bool is_pinned_in_part(const void* memory, size_t bytes) {
+  const char* begin = static_cast<const char*>(memory);
+  return std::any_of(pinned.begin(), pinned.end(), [&](const auto& range) {
+    const auto& [first, size] = range;
+    const bool overlaps = begin < first + size && first < begin + bytes;
+    return overlaps && (begin < first || begin + bytes > first + size);
+  });
+}
+
 int multiprocessors() { return static_cast<int>(number_from("SGTC_STUB_MULTIPROCESSORS", 132)); }
 
 // "forward 2x128+1024": blocks, threads, bytes of shared memory.
@@ -230,8 +243,9 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return kSuccess;
 }
 
-int cuMemHostRegister_v2(void*, size_t bytes, unsigned) {
+int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
   STUB_ENTER("cuMemHostRegister_v2", " " + std::to_string(bytes));
+  pinned.emplace_back(static_cast<const char*>(memory), bytes);
   return kSuccess;
 }
 
@@ -246,12 +260,14 @@ int cuMemsetD8Async(DeviceAddress to, unsigned char value, size_t bytes, Stream 
 
 int cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, size_t bytes, Stream stream) {
   STUB_ENTER("cuMemcpyHtoDAsync_v2", " " + std::to_string(bytes));
+  if (is_pinned_in_part(from, bytes)) return 1;
   stream->work.push_back(copy_work(pointer(to), from, bytes));
   return kSuccess;
 }
 
 int cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, size_t bytes, Stream stream) {
   STUB_ENTER("cuMemcpyDtoHAsync_v2", " " + std::to_string(bytes));
+  if (is_pinned_in_part(to, bytes)) return 1;
   stream->work.push_back(copy_work(to, pointer(from), bytes));
   return kSuccess;
 }
