@@ -93,13 +93,39 @@ std::optional<Planted> swap_receives(plan::Plan& plan, Random& random) {
 }
 
 // What was received is read without waiting for it.
+// Whether a call of `compute` has a buffer as argument that `receive` writes.
+bool uses_output(const plan::Task& compute, const plan::Task& receive) {
+  return std::any_of(compute.calls.begin(), compute.calls.end(), [&](const plan::Call& call) {
+    return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const auto& argument) {
+      return std::any_of(receive.outputs.begin(), receive.outputs.end(),
+                         [&](const auto& output) { return output.buffer == argument.buffer; });
+    });
+  });
+}
+
+// Whether an earlier entry of the stream of `waiting` waits for the entry `awaited` too, or for a
+// later one of its stream.
+bool is_awaited_before(const std::vector<plan::Entry>& entries, const plan::Entry& waiting,
+                       int64_t awaited) {
+  const int64_t stream = entries[static_cast<size_t>(awaited)].stream;
+  for (const plan::Entry* entry = entries.data(); entry != &waiting; ++entry) {
+    if (entry->stream != waiting.stream) continue;
+    for (const int64_t wait : entry->waits) {
+      if (wait >= awaited && entries[static_cast<size_t>(wait)].stream == stream) return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Planted> drop_wait(plan::Plan& plan, Random& random) {
   plan::Position& position = plan.positions[below(random, plan.positions.size())];
   const std::vector<plan::Entry>& entries = train_of(position);
   const auto found = entries_where(position, [&](const plan::Entry& entry, const plan::Task& task) {
     if (task.kind != "compute" || entry.waits.empty()) return false;
     return std::any_of(entry.waits.begin(), entry.waits.end(), [&](int64_t wait) {
-      return task_of(position, entries[static_cast<size_t>(wait)].task).kind == "receive";
+      return task_of(position, entries[static_cast<size_t>(wait)].task).kind == "receive" &&
+             !is_awaited_before(entries, entry, wait) &&
+             uses_output(task, task_of(position, entries[static_cast<size_t>(wait)].task));
     });
   });
   if (found.empty()) return std::nullopt;
