@@ -38,7 +38,7 @@ TEST_CASE("emitting without -o writes no executable") {
   CHECK(parsed.options->emit[0].file.empty());
 }
 
-TEST_CASE("--lint writes nothing") {
+TEST_CASE("linting (--lint) writes nothing") {
   const Parsed parsed = parse({"model.onnx", "--lint"});
   REQUIRE(parsed.options);
   CHECK(parsed.options->output.empty());
