@@ -25,6 +25,9 @@ class Compute {
   IrValue* binary(Op op, IrValue* a, IrValue* b, DType exponent_dtype);
   IrValue* maximum(IrValue* a, IrValue* b) { return pick(a, b, true); }
   IrValue* minimum(IrValue* a, IrValue* b) { return pick(a, b, false); }
+  IrValue* approximation(Op op, const std::vector<IrValue*>& operands) {
+    return math("approximate_" + std::string(name_of(op)), operands);
+  }
 
  private:
   IrValue* unary_real(Op op, IrValue* x);
@@ -207,8 +210,12 @@ IrValue* Compute::binary_real(Op op, IrValue* a, IrValue* b) {
   internal_error(__FILE__, __LINE__, std::string(name_of(op)) + " is not binary on reals");
 }
 
-// The first operand when both are equal; NaN if either is.
+// The first operand when both are equal (GPUs order zeros by their sign); NaN if either is.
 IrValue* Compute::pick(IrValue* a, IrValue* b, bool larger) {
+  if (lanes_.is_thread() && is_float(dtype_) && dtype_ != DType::kFloat64) {
+    return builder_.CreateBinaryIntrinsic(
+        larger ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
+  }
   Op op = larger ? Op::kGreaterEqual : Op::kLessEqual;
   IrValue* first = compare(op, a, b);
   if (is_float(dtype_)) first = builder_.CreateOr(first, builder_.CreateFCmpUNO(a, a));
@@ -377,6 +384,10 @@ IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
     return builder.CreateSelect(operands[0], operands[1], operands[2]);
   }
   Compute compute(builder, dtypes[0], count);
+  const bool is_relaxed = expression.op != Op::kIsInf && expression.integer != 0;
+  if (is_relaxed && lanes.is_thread()) {
+    return lanes.round(compute.approximation(expression.op, operands), expression.dtype);
+  }
   IrValue* result = operands.size() == 1
                         ? compute.unary(expression, operands[0])
                         : compute.binary(expression.op, operands[0], operands[1], dtypes[1]);

@@ -16,7 +16,8 @@ namespace sgtc {
 
 /// One elementwise operation; operands as Lanes holds them in registers, and so the result, of as
 /// many lanes, rounded to the expression's dtype. No fast-math flag is set. Transcendental
-/// functions are calls of the math library in kernels/math, which are inlined later.
+/// functions, and on GPUs what may be approximate, are calls of the math library in kernels/math,
+/// which are inlined later.
 IrValue* emit_compute(llvm::IRBuilder<>& builder, const Expression& expression,
                       const std::vector<IrValue*>& operands, const std::vector<DType>& dtypes);
 

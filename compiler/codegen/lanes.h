@@ -19,6 +19,8 @@ class Lanes {
       : builder_(builder), count_(count) {}
 
   int64_t count() const { return count_; }
+  /// The lanes are those of a GPU's thread.
+  bool is_thread() const { return count_ < kLanes; }
 
   llvm::Type* memory_type(DType dtype) const;
   llvm::FixedVectorType* memory_vector(DType dtype) const;
@@ -35,6 +37,12 @@ class Lanes {
   /// Between memory and registers.
   IrValue* from_memory(IrValue* value, DType dtype) const;
   IrValue* to_memory(IrValue* value, DType dtype) const;
+  /// Whether a GPU's thread reads and writes whole vectors as pairs of elements in words of 32 bits:
+  /// its registers have that size.
+  bool has_pairs(DType dtype) const;
+  llvm::FixedVectorType* pairs() const;
+  IrValue* from_pairs(IrValue* words) const;
+  IrValue* to_pairs(IrValue* value) const;
 
   /// A float result rounded to what `dtype` can represent; others are returned as they are.
   IrValue* round(IrValue* value, DType dtype) const;
@@ -46,6 +54,7 @@ class Lanes {
   IrValue* to_integer(IrValue* value, DType from, DType to) const;
   IrValue* to_float(IrValue* value, DType from, DType to) const;
   IrValue* round_to_bfloat16(IrValue* value) const;
+  IrValue* round_pairs_to_bfloat16(IrValue* value) const;
   IrValue* round_to_odd(IrValue* value) const;
   llvm::FixedVectorType* vector(llvm::Type* element) const;
 

@@ -31,6 +31,7 @@
 #include "passes/join_pads.h"
 #include "passes/mixed_precision.h"
 #include "passes/recognize_attention.h"
+#include "passes/relax_functions.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
 #include "passes/simplify.h"
@@ -122,6 +123,10 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
   // do not depend on what is fused.
   const ReductionSplit& split = target.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
   graph = passes.run("split-reductions", [&] { return split_reductions(graph, split); });
+  // Every function is there, and no node is merged with one of another precision any more.
+  if (target.is_gpu()) {
+    graph = passes.run("relax-functions", [&] { return relax_functions(graph); });
+  }
   // Directly before fusion, which then sees movements beside the kernels that take them over.
   return passes.run("sink-movements", [&] { return sink_movements(graph, target); });
 }

@@ -28,28 +28,30 @@ constexpr Entry unary(std::string_view name, rules::Rule rule, std::string_view 
   return {{name, kElement, 1, 1, 1}, attributes, rule};
 }
 
-constexpr Entry binary(std::string_view name, rules::Rule rule) {
-  return {{name, kElement, 2, 2, 1}, "", rule};
+constexpr Entry binary(std::string_view name, rules::Rule rule, std::string_view attributes = "") {
+  return {{name, kElement, 2, 2, 1}, attributes, rule};
 }
 
 constexpr std::string_view kConvAttributes = " strides pads dilations groups result ";
+// 1 where a GPU may use an approximation (passes/relax_functions.h).
+constexpr std::string_view kRelaxed = " approximate ";
 constexpr std::string_view kPoolAttributes = " kernel strides pads dilations output ";
 
 // Attributes that may be left out: is_inf's are then 1, top_k's is 1, the others 0.
 constexpr std::string_view kFlags =
     " positive negative select_last exclusive reverse largest transpose_a transpose_b"
-    " count_include_pad causal ";
+    " count_include_pad causal approximate ";
 
 // In the order of the enumeration.
 const std::array<Entry, kOpCount> kTable = {{
     unary("neg", rules::number_unary),
     unary("abs", rules::number_unary),
     unary("sign", rules::number_unary),
-    unary("exp", rules::float_unary),
+    unary("exp", rules::float_unary, kRelaxed),
     unary("log", rules::float_unary),
-    unary("sqrt", rules::float_unary),
-    unary("rsqrt", rules::float_unary),
-    unary("reciprocal", rules::float_unary),
+    unary("sqrt", rules::float_unary, kRelaxed),
+    unary("rsqrt", rules::float_unary, kRelaxed),
+    unary("reciprocal", rules::float_unary, kRelaxed),
     unary("sin", rules::float_unary),
     unary("cos", rules::float_unary),
     unary("tan", rules::float_unary),
@@ -58,12 +60,12 @@ const std::array<Entry, kOpCount> kTable = {{
     unary("atan", rules::float_unary),
     unary("sinh", rules::float_unary),
     unary("cosh", rules::float_unary),
-    unary("tanh", rules::float_unary),
+    unary("tanh", rules::float_unary, kRelaxed),
     unary("asinh", rules::float_unary),
     unary("acosh", rules::float_unary),
     unary("atanh", rules::float_unary),
     unary("erf", rules::float_unary),
-    unary("sigmoid", rules::float_unary),
+    unary("sigmoid", rules::float_unary, kRelaxed),
     unary("softplus", rules::float_unary),
     unary("floor", rules::float_unary),
     unary("ceil", rules::float_unary),
@@ -77,7 +79,7 @@ const std::array<Entry, kOpCount> kTable = {{
     binary("add", rules::number_binary),
     binary("sub", rules::number_binary),
     binary("mul", rules::number_binary),
-    binary("div", rules::number_binary),
+    binary("div", rules::number_binary, kRelaxed),
     binary("pow", rules::pow),
     binary("mod", rules::number_binary),
     binary("fmod", rules::number_binary),

@@ -78,7 +78,7 @@ struct Expression {
     kChecked,   // operands[0] + (negative and op is not pick ? extent : 0), reported and clamped
                 // when not in [0, extent); only where the guards hold; i64
     kRandom,    // op(seed, step) at element `index` of the stream
-    kReduce,    // op over all reduced atoms of operands[0]
+    kReduce,    // op over all reduced atoms of operands[0]; with two: gpu/online_softmax.h
     kGiven,     // the result of the anchor whose epilogue this nest is
   };
   Kind kind = Kind::kConstant;
@@ -90,7 +90,7 @@ struct Expression {
   int32_t argument = kNone;            // kLoad
   double real = 0;                     // kConstant
   int64_t integer = 0;                 // kConstant; kRandom: stream; kChecked: extent;
-                                       // kCompute of is_inf: bit 0 positive, bit 1 negative
+                                       // is_inf: bit 0 positive, bit 1 negative; else 1: approximate
   Level level = Level::kElement;
   int32_t depth = 0;
 };

@@ -95,6 +95,7 @@ ExpressionId NestWalk::elementwise(const Node& node, const ElementMap& map, cons
   expression.op = node.op == Op::kAccumulate ? Op::kAdd : node.op;
   expression.dtype = dtype;
   expression.operands = std::move(operands);
+  expression.integer = node.attributes.integer_or("approximate", 0);
   if (node.op == Op::kIsInf) {
     expression.integer = (node.attributes.integer_or("positive", 1) != 0 ? 1 : 0) |
                          (node.attributes.integer_or("negative", 1) != 0 ? 2 : 0);

@@ -1,7 +1,8 @@
 // The math library as generated kernels for GPUs call it, by value and always inlined:
-// sgtc_NAME_f32 and sgtc_NAME_f64 on one number. The same text as for CPUs (cpu.cc), so the same
-// bits.
+// sgtc_NAME_f32 and sgtc_NAME_f64 on one number, and sgtc_approximate_NAME_f32 (hardware.h).
+// Functions that are not in hardware.h are the same text as for CPUs (cpu.cc), so the same bits.
 #include "math/double.h"
+#include "math/hardware.h"
 #include "math/normal.h"
 #include "math/power.h"
 #include "math/remainder.h"
@@ -11,6 +12,7 @@
 #include "philox.h"
 
 namespace math = sgtc::kernels;
+namespace hardware = sgtc::kernels::hardware;
 
 #define SGTC_MATH SGTC_EXPORT __attribute__((always_inline))
 
@@ -25,12 +27,12 @@ namespace math = sgtc::kernels;
 #define SGTC_WIDE(name) \
   SGTC_UNARY(name, static_cast<float>(math::name##_double(math::widen(x))), math::name##_double(x))
 
-SGTC_UNARY(exp, math::exp(x), math::exp(x))
-SGTC_UNARY(sigmoid, math::sigmoid(x), math::sigmoid(x))
+SGTC_UNARY(exp, hardware::exp(x), math::exp(x))
+SGTC_UNARY(sigmoid, hardware::sigmoid(x), math::sigmoid(x))
 SGTC_UNARY(log, math::log_single(x), math::log_double(x))
 SGTC_UNARY(softplus, math::softplus_single(x), math::softplus_double(x))
-SGTC_UNARY(tanh, math::tanh_single(x), math::tanh_double(x))
-SGTC_UNARY(erf, math::erf_single(x), math::erf_double(x))
+SGTC_UNARY(tanh, hardware::tanh(x), math::tanh_double(x))
+SGTC_UNARY(erf, hardware::erf(x), math::erf_double(x))
 SGTC_UNARY(sin, math::sin_single(x), math::sin_double(x))
 SGTC_UNARY(cos, math::cos_single(x), math::cos_double(x))
 SGTC_UNARY(tan, math::tan_single(x), math::tan_double(x))
@@ -44,6 +46,20 @@ SGTC_WIDE(acosh)
 SGTC_WIDE(atanh)
 SGTC_BINARY(pow, math::pow_single(x, y), math::pow_double(x, y))
 SGTC_BINARY(fmod, math::fmod_single(x, y), math::fmod_double(x, y))
+
+#define SGTC_APPROXIMATE(name) \
+  SGTC_MATH float sgtc_approximate_##name##_f32(float x) { return hardware::approximate_##name(x); }
+
+SGTC_APPROXIMATE(exp)
+SGTC_APPROXIMATE(sigmoid)
+SGTC_APPROXIMATE(tanh)
+SGTC_APPROXIMATE(reciprocal)
+SGTC_APPROXIMATE(sqrt)
+SGTC_APPROXIMATE(rsqrt)
+
+SGTC_MATH float sgtc_approximate_div_f32(float x, float y) {
+  return hardware::approximate_div(x, y);
+}
 
 namespace {
 
