@@ -218,6 +218,34 @@ void NestEmitter::forget(Level level) {
   }
 }
 
+std::vector<IrValue*> NestEmitter::exchange_elements(std::vector<IrValue*> values) {
+  values.resize(values_.size(), nullptr);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (nest_.expressions[i].level == Level::kElement) std::swap(values_[i], values[i]);
+  }
+  return values;
+}
+
+void NestEmitter::evaluate_loads(const std::vector<ExpressionId>& work) {
+  auto is_known = [&](const AffineIndex& index) {
+    return std::all_of(index.computed.begin(), index.computed.end(), [&](const auto& term) {
+      return nest_.expressions[static_cast<size_t>(term.expression)].level != Level::kElement;
+    });
+  };
+  for (ExpressionId id : work) {
+    const Expression& load = nest_.expressions[static_cast<size_t>(id)];
+    if (load.kind != Expression::Kind::kLoad || !is_known(load.index)) continue;
+    const bool guards_known = std::all_of(load.guards.begin(), load.guards.end(),
+                                          [&](const Guard& g) { return is_known(g.index); });
+    if (guards_known) value(id);
+  }
+}
+
+void NestEmitter::evaluate_operands(const Store& store) {
+  value(store.value);
+  for (const AffineIndex::Computed& term : store.index.computed) value(term.expression);
+}
+
 void NestEmitter::evaluate(Level level, int32_t depth) {
   for (size_t i = 0; i < values_.size(); ++i) {
     const Expression& expression = nest_.expressions[i];
@@ -270,11 +298,11 @@ IrValue* NestEmitter::load(const Expression& expression) {
     return load_uniform(expression, index.base, guard);
   }
   bool is_contiguous = index.stride == 1 && index.offsets == nullptr;
-  if (is_contiguous && is_thread() && is_uniform(expression.guards)) {
+  if (is_contiguous && lanes_.is_thread() && is_uniform(expression.guards)) {
     return load_whole(expression, index.base, guard);
   }
   guard = both(guard, position.mask);
-  if (is_contiguous && (guard == nullptr || !is_thread())) {
+  if (is_contiguous && (guard == nullptr || !lanes_.is_thread())) {
     return load_vector(expression, index.base, guard);
   }
   return load_scattered(expression, index, guard);
@@ -305,6 +333,9 @@ IrValue* NestEmitter::load_vector(const Expression& expression, IrValue* index, 
   llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* from = address(expression.argument, expression.dtype, index);
   llvm::Align align = alignment_at(expression.index, expression.dtype);
+  if (lanes_.has_pairs(expression.dtype) && align.value() >= 4) {
+    return lanes_.from_pairs(builder_.CreateAlignedLoad(lanes_.pairs(), from, align));
+  }
   IrValue* loaded =
       guard == nullptr
           ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
@@ -409,26 +440,33 @@ IrValue* NestEmitter::random(const Expression& expression) {
 
 void NestEmitter::store(const Store& store) {
   DType dtype = nest_.expressions[static_cast<size_t>(store.value)].dtype;
-  IrValue* lanes = lanes_.to_memory(value(store.value), dtype);
   LaneIndex index = lane_index(store.index);
   if (store.micro_batches > 0) {
     IrValue* row = builder_.CreateURem(parameters_.micro_batch, i64(store.micro_batches));
     index.base = sum(index.base, scaled(row, store.micro_batch_stride));
   }
   llvm::Align align = alignment_at(store.index, dtype, store.micro_batch_stride);
+  if (!index.is_uniform() && index.stride == 1 && index.offsets == nullptr) {
+    store_vector(value(store.value), dtype, address(store.argument, dtype, index.base), align);
+    return;
+  }
   llvm::Align element(static_cast<uint64_t>(size_of(dtype)));
+  IrValue* lanes = lanes_.to_memory(value(store.value), dtype);
   if (index.is_uniform()) {
     builder_.CreateStore(builder_.CreateExtractElement(lanes, uint64_t{0}),
                          address(store.argument, dtype, index.base));
-  } else if (index.stride == 1 && index.offsets == nullptr) {
-    IrValue* to = address(store.argument, dtype, index.base);
-    if (position.mask == nullptr) {
-      builder_.CreateAlignedStore(lanes, to, align);
-    } else {
-      builder_.CreateMaskedStore(lanes, to, align, position.mask);
-    }
   } else {
     store_scattered(lanes, address(store.argument, dtype, per_lane(index)), element);
+  }
+}
+
+void NestEmitter::store_vector(IrValue* lanes, DType dtype, IrValue* to, llvm::Align align) {
+  if (lanes_.has_pairs(dtype) && align.value() >= 4) {
+    builder_.CreateAlignedStore(lanes_.to_pairs(lanes), to, align);
+  } else if (position.mask == nullptr) {
+    builder_.CreateAlignedStore(lanes_.to_memory(lanes, dtype), to, align);
+  } else {
+    builder_.CreateMaskedStore(lanes_.to_memory(lanes, dtype), to, align, position.mask);
   }
 }
 

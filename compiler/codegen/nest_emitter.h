@@ -48,6 +48,12 @@ class NestEmitter {
   void forget(Level level);
   /// Evaluates all expressions of a level and depth, reductions excepted.
   void evaluate(Level level, int32_t depth);
+  /// Those loads of `work` whose place does not depend on other elements.
+  void evaluate_loads(const std::vector<ExpressionId>& work);
+  void evaluate_operands(const Store& store);
+  /// Makes `values` those of element level that are known, and returns what were: each position that
+  /// is computed beside others has its own.
+  std::vector<IrValue*> exchange_elements(std::vector<IrValue*> values);
   /// Writes an evaluated value.
   void store(const Store& store);
   /// The address of the first lane of a load without computed indices.
@@ -67,6 +73,7 @@ class NestEmitter {
   IrValue* load_uniform(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_whole(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_vector(const Expression& expression, IrValue* index, IrValue* guard);
+  void store_vector(IrValue* lanes, DType dtype, IrValue* to, llvm::Align align);
   void store_scattered(IrValue* lanes, IrValue* pointers, llvm::Align align);
   IrValue* load_scattered(const Expression& expression, const LaneIndex& index, IrValue* guard);
   IrValue* compute(const Expression& expression);
@@ -89,8 +96,6 @@ class NestEmitter {
   IrValue* address(int32_t argument, DType dtype, IrValue* index);
   bool depends_on_lane(const AffineIndex& index) const;
   void find_lane_dependences();
-  // The lanes are those of a GPU's thread: there are no masked instructions.
-  bool is_thread() const { return lanes_.count() < kLanes; }
   IrValue* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
 
   llvm::IRBuilder<>& builder_;

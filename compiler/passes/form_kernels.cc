@@ -57,8 +57,9 @@ void set_aliases(KernelSpec& spec) {
   }
 }
 
-void set_nest(const Graph& graph, const Group& group, KernelSpec& spec) {
-  std::optional<LoopNest> nest = group_nest(graph, group);
+void set_nest(const Graph& graph, const Group& group, const KernelTarget& target,
+              KernelSpec& spec) {
+  std::optional<LoopNest> nest = group_nest(graph, group, target);
   SGTC_CHECK(nest.has_value(), "a fused group has no loop nest");
   spec.nest = std::move(*nest);
   for (const NestArgument& argument : spec.nest.arguments) {
@@ -201,7 +202,7 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
   KernelSpec spec;
   if (group.kind == Group::Kind::kLoop) {
     spec.kind = "loop";
-    set_nest(graph, group, spec);
+    set_nest(graph, group, target, spec);
     if (target.is_gpu()) {
       const gpu::ThreadMapping mapping = gpu::map_threads(spec.nest);
       spec.launch.threads = mapping.threads;
@@ -212,7 +213,7 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
   } else if (takes_strides(graph.node(group.anchor).op, target)) {
     set_strided_anchor(graph, group, spec);
   } else {
-    if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, spec);
+    if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, target, spec);
     set_anchor(graph, group, spec);
   }
   set_aliases(spec);

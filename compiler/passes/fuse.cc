@@ -9,8 +9,8 @@
 // global search over partitions (optimal for the model, slow, and the model is rough). Here: greedy
 // merging where legality is not a set of rules about operators but the question "does the LoopNest
 // of both build?", and profit is "does the merged nest cost at most as much as the two?" under one
-// simple price model (nest_cost.h). Three rounds, each in execution order, so the result is
-// deterministic:
+// simple price model (nest_cost.h, for GPUs gpu/nest_time.h). Three rounds, each in execution
+// order, so the result is deterministic:
 //   1. Anchors take elementwise consumers as their epilogue: the result is still in registers; and
 //      elementwise producers of what the epilogue alone reads. First, since a contraction's result
 //      is the most expensive one to write and read again. But casts to a wider type belong to the
@@ -19,8 +19,9 @@
 //      others store what these would read.
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other.
-// Left out: computing a cheap producer again in several consumers (every node is in one group, and
-// a value is computed once), prologues of anchors, and reductions in epilogues.
+// Left out: prologues of anchors, and reductions in epilogues. Every node is in one group; where a
+// cheap producer should be computed again in several consumers, recompute_elementwise has given
+// each its own.
 #include "passes/fuse.h"
 
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include "passes/anchor_layouts.h"
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
+#include "passes/gpu/nest_time.h"
 #include "passes/group_graph.h"
 #include "passes/group_nest.h"
 #include "passes/nest_cost.h"
@@ -81,11 +83,11 @@ class Fuser {
       if (group.nodes.size() > 1) return std::nullopt;
       return kLaunchCycles;
     }
-    std::optional<LoopNest> nest = group_nest(graph, group);
+    std::optional<LoopNest> nest = group_nest(graph, group, target_);
     if (!nest) return std::nullopt;
     bool too_large = nest->arguments.size() > kMaxArguments || nest->expressions.size() > kMaxBody;
     if (too_large && group.nodes.size() > 1) return std::nullopt;
-    return estimate_cycles(*nest, target_);
+    return target_.is_gpu() ? gpu::estimate_nanoseconds(*nest) : estimate_cycles(*nest);
   }
 
   bool has_tile(const Group& group) const {

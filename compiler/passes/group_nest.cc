@@ -4,6 +4,7 @@
 
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
+#include "passes/gpu/online_softmax.h"
 
 namespace sgtc {
 namespace {
@@ -16,11 +17,16 @@ bool fits_epilogue(Op op) {
 
 }  // namespace
 
-std::optional<LoopNest> group_nest(const Graph& graph, const Group& group) {
+std::optional<LoopNest> group_nest(const Graph& graph, const Group& group,
+                                   const KernelTarget& target) {
   NestRequest request;
   request.nodes = group.nodes;
   request.outputs = group.outputs;
-  if (group.kind != Group::Kind::kAnchor) return build_loop_nest(graph, request);
+  if (group.kind != Group::Kind::kAnchor) {
+    std::optional<LoopNest> nest = build_loop_nest(graph, request);
+    if (nest && target.is_gpu()) gpu::join_softmax_sums(*nest);
+    return nest;
+  }
   std::erase(request.nodes, group.anchor);
   bool fits = std::all_of(request.nodes.begin(), request.nodes.end(),
                           [&](NodeId node) { return fits_epilogue(graph.node(node).op); });

@@ -102,7 +102,7 @@ void set_level(LoopNest& nest, Expression& expression) {
   if (expression.kind == Expression::Kind::kGiven) level = Level::kElement;
   if (expression.kind == Expression::Kind::kReduce) {
     level = Level::kRow;
-    ++depth;
+    depth = nest.expressions[static_cast<size_t>(expression.operands[0])].depth + 1;
   }
   expression.level = level;
   expression.depth = depth;
@@ -177,15 +177,14 @@ void append_expression(std::ostream& out, const LoopNest& nest, const Expression
           << to_string(expression.index);
       break;
     case Kind::kReduce:
-      out << name_of(expression.op);
+      out << name_of(expression.op) << (expression.operands.size() == 2 ? " exp of difference" : "");
       break;
     case Kind::kGiven:
       out << "given";
       break;
   }
-  if (expression.kind == Kind::kCompute && expression.integer != 0) {
-    out << " flags " << expression.integer;
-  }
+  const bool has_flags = expression.kind == Kind::kCompute || expression.kind == Kind::kReduce;
+  if (has_flags && expression.integer != 0) out << " flags " << expression.integer;
   for (ExpressionId operand : expression.operands) {
     out << " " << name_of(nest.expressions[static_cast<size_t>(operand)].dtype) << " e" << operand;
   }

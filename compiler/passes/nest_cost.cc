@@ -99,7 +99,7 @@ double store_cycles(const LoopNest& nest, const Store& store) {
 
 }  // namespace
 
-double estimate_cycles(const LoopNest& nest, const KernelTarget& /*target*/) {
+double estimate_cycles(const LoopNest& nest) {
   BlockGrid grid = block_grid(nest);
   double vectors = static_cast<double>((grid.columns + kLanes - 1) / kLanes);
   double row_vectors = static_cast<double>(grid.rows);

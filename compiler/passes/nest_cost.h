@@ -1,14 +1,13 @@
-// A rough price of a nest: what fusion compares.
+// A rough price of a nest on a CPU: what fusion compares.
 #pragma once
 
-#include "passes/kernel_target.h"
 #include "passes/loop_nest.h"
 
 namespace sgtc {
 
 /// CPU cycles of one thread for all blocks, the launch included. Counts vectors per sweep, the
 /// price of each operator, and memory traffic; later sweeps over a row find it in the cache.
-double estimate_cycles(const LoopNest& nest, const KernelTarget& target);
+double estimate_cycles(const LoopNest& nest);
 
 /// What launching a kernel costs, in the same unit.
 inline constexpr double kLaunchCycles = 4000;

@@ -46,7 +46,8 @@ struct LoopExpectation {
 
 struct LoopProgram {
   std::string name;
-  double tolerance = 0;
+  double tolerance = 0;     // of |found - expected| / (1 + |expected|)
+  double units = 0;         // of |found - expected| in units in the last place of f32, if not 0
   int64_t moved_bytes = 0;  // each tensor once
   int64_t operations = 0;   // arithmetic
   std::vector<LoopBuffer> buffers;
@@ -58,7 +59,8 @@ struct LoopProgram {
 /// Visits every field of a program in order, for writing and for reading.
 template <typename Archive, typename Program>
 void visit_fields(Archive& archive, Program& program) {
-  archive(program.name, program.tolerance, program.moved_bytes, program.operations, program.status);
+  archive(program.name, program.tolerance, program.units, program.moved_bytes, program.operations,
+          program.status);
   archive.list(program.buffers, [&](auto& b) { archive(b.bytes, b.pattern); });
   archive.list(program.launches, [&](auto& l) {
     archive(l.symbol, l.threads, l.blocks, l.any_grid, l.shared_bytes, l.cluster, l.buffers);

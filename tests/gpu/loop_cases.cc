@@ -45,6 +45,29 @@ void add_functions(std::vector<LoopCase>& cases) {
   }
 }
 
+// The functions that GPUs compute in their own way.
+void add_hardware_functions(std::vector<LoopCase>& cases) {
+  for (const std::string scale : {"0.01", "1", "43"}) {
+    const std::string head = "constant %k: f32[] = [" + scale + "]\n%a = mul(%x, %k)\n";
+    std::string functions, outputs;
+    for (const std::string op : {"exp", "tanh", "sigmoid"}) {
+      functions += "%" + op + " = " + op + "(%a)\n";
+      outputs += "output \"" + op + "\" %" + op + "\n";
+    }
+    const std::string exact = "feed %x: f32[60000]\n" + head + functions + "%erf = erf(%a)\n" +
+                              outputs + "output \"erf\" %erf";
+    cases.push_back({"functions of numbers below 2 x " + scale, exact});
+    cases.back().units = 4;
+    const std::string narrow = "feed %h: bf16[60000]\nfeed %b: bf16[60000]\n"
+                               "%x = cast(%h) {to=\"f32\"}\n%y = cast(%b) {to=\"f32\"}\n" +
+                               head + functions + "%q = div(%a, %y)\n%p = abs(%a)\n" +
+                               "%r = rsqrt(%p)\n%s = sqrt(%p)\n" + outputs +
+                               "output \"q\" %q\noutput \"r\" %r\noutput \"s\" %s";
+    cases.push_back({"approximations of numbers below 2 x " + scale, narrow});
+    cases.back().units = 512;
+  }
+}
+
 void add_integers(std::vector<LoopCase>& cases) {
   for (const std::string type : {"i8", "i16", "i32", "i64", "u8", "u64"}) {
     cases.push_back({"integers " + type,
@@ -173,6 +196,42 @@ std::string normalisation_gradient(int64_t rows, int64_t columns, const std::str
          type + "\"}\noutput \"y\" %y";
 }
 
+// Of what a block adds to the residual stream, and of the sum.
+std::string residual_normalisation(int64_t rows, int64_t columns) {
+  const std::string size = ": bf16[" + n(rows) + "," + n(columns) + "]\n";
+  const std::string norm = normalisation(rows, columns, "bf16");
+  const std::string head = "feed %h" + size;
+  return "feed %o" + size + "feed %p" + size + "%h = add(%o, %p)\n" + norm.substr(head.size()) +
+         "\noutput \"h\" %h";
+}
+
+// With the gradient that goes past the block.
+std::string residual_normalisation_gradient(int64_t rows, int64_t columns) {
+  return "feed %past: bf16[" + n(rows) + "," + n(columns) + "]\n" +
+         normalisation_gradient(rows, columns, "bf16") + "\n%z = add(%y, %past)\noutput \"z\" %z";
+}
+
+// Of weight and bias, in chunks of rows.
+std::string normalisation_weight_gradients(int64_t chunks, int64_t rows, int64_t columns) {
+  const std::string size = ": bf16[" + n(chunks) + "," + n(rows) + "," + n(columns) + "]\n";
+  const std::string row = ": f32[" + n(chunks) + "," + n(rows) + ",1]\n";
+  return "feed %h" + size + "feed %e" + size + "feed %m" + row + "feed %r" + row +
+         "%x = cast(%h) {to=\"f32\"}\n%d = cast(%e) {to=\"f32\"}\n%c = sub(%x, %m)\n"
+         "%n = mul(%c, %r)\n%p = mul(%d, %n)\n%s = reduce_sum(%d) {axes=[1]}\n"
+         "%t = reduce_sum(%p) {axes=[1]}\noutput \"s\" %s\noutput \"t\" %t";
+}
+
+std::string softmax(int64_t rows, int64_t columns, const std::string& type) {
+  const std::string size = "[" + n(rows) + "," + n(columns) + "]";
+  return "feed %h: " + type + size + "\n%c = iota() {shape=" + size +
+         ", axis=1, dtype=\"i64\"}\nconstant %first: i64[] = [" + n(columns / 2) +
+         "]\n%hidden = less(%c, %first)\nconstant %low: f32[] = [-inf]\n"
+         "%w = cast(%h) {to=\"f32\"}\n%x = where(%hidden, %low, %w)\n"
+         "%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n%e = exp(%d)\n"
+         "%s = reduce_sum(%e) {axes=[1]}\n%p = div(%e, %s)\n%y = cast(%p) {to=\"" +
+         type + "\"}\noutput \"y\" %y\noutput \"s\" %s";
+}
+
 std::string cross_entropy(int64_t rows, int64_t columns, const std::string& type) {
   const std::string size = "[" + n(rows) + "," + n(columns) + "]";
   return "feed %h: " + type + size + "\nfeed %label: i64[" + n(rows) +
@@ -220,6 +279,17 @@ std::string gelu(int64_t size, const std::string& type) {
          type + "\"}\noutput \"y\" %y";
 }
 
+std::string gelu_gradient(int64_t size, const std::string& type) {
+  const std::string shape = ": " + type + "[" + n(size) + "]\n";
+  const std::string forward = gelu(size, type);
+  return "feed %i" + shape + forward.substr(0, forward.find("\n%v")) +
+         "\n%g = cast(%i) {to=\"f32\"}\nconstant %three: f32[] = [0.134145]\n"
+         "%tt = mul(%t, %t)\n%n = sub(%one, %tt)\n%o = mul(%a, %three)\n%p = add(%o, %one)\n"
+         "%q = mul(%p, %k)\n%r = mul(%n, %q)\n%s = mul(%r, %x)\n%uu = add(%u, %s)\n"
+         "%vv = mul(%uu, %half)\n%ww = mul(%vv, %g)\n%z = cast(%ww) {to=\"" +
+         type + "\"}\noutput \"z\" %z";
+}
+
 std::string sum_of(const std::string& type, int64_t size) {
   const std::string shape = ": " + type + "[" + n(size) + "]";
   return "feed %x" + shape + "\nfeed %y" + shape + "\n%z = add(%x, %y)\noutput \"z\" %z";
@@ -240,6 +310,16 @@ void add_forms_of_models(std::vector<LoopCase>& cases) {
     cases.push_back(
         {"its gradient of " + n(columns), cross_entropy_gradient(9, columns, "bf16"), 8e-3});
   }
+  for (int64_t columns : {32, 768, 3000, 40000}) {
+    cases.push_back({"softmax of " + n(columns), softmax(3, columns, "f32"), 1e-5});
+    cases.push_back({"softmax of bf16, " + n(columns), softmax(3, columns, "bf16"), 8e-3});
+  }
+  cases.push_back({"cross-entropy of 50304", cross_entropy(2, 50304, "bf16"), 1e-4});
+  cases.push_back({"residual and layer norm", residual_normalisation(50, 768), 8e-3});
+  cases.push_back({"its gradient past a residual", residual_normalisation_gradient(50, 768), 2e-2});
+  cases.push_back(
+      {"gradients of norm weights", normalisation_weight_gradients(3, 200, 96), 1e-4});
+  cases.push_back({"gelu gradient", gelu_gradient(4096, "bf16"), 8e-3});
   cases.push_back({"batch norm",
                    "feed %x: f32[4,6,5,7]\nfeed %g: f32[6,1,1]\n"
                    "%s = reduce_sum(%x) {axes=[0,2,3]}\nconstant %i: f32[] = [0.007142857]\n"
@@ -282,6 +362,7 @@ std::vector<LoopCase> checked_loops() {
   std::vector<LoopCase> cases;
   add_elementwise(cases);
   add_functions(cases);
+  add_hardware_functions(cases);
   add_integers(cases);
   add_movements(cases);
   add_gathers(cases);
@@ -296,10 +377,16 @@ std::vector<LoopCase> measured_loops() {
           {"tanh GELU, bf16, 32768 x 3072", gelu(int64_t{32768} * 3072, "bf16")},
           {"LayerNorm forward, bf16, 32768 x 768", normalisation(32768, 768, "bf16")},
           {"LayerNorm forward, bf16, 32768 x 1600", normalisation(32768, 1600, "bf16")},
+          {"residual + LayerNorm, bf16, 32768 x 768", residual_normalisation(32768, 768)},
           {"LayerNorm backward, bf16, 32768 x 768", normalisation_gradient(32768, 768, "bf16")},
+          {"the same + residual, bf16, 32768 x 768", residual_normalisation_gradient(32768, 768)},
+          {"LayerNorm backward, bf16, 32768 x 1600", normalisation_gradient(32768, 1600, "bf16")},
+          {"its weights, bf16, 64 x 512 x 768", normalisation_weight_gradients(64, 512, 768)},
+          {"tanh GELU backward, bf16, 32768 x 3072", gelu_gradient(int64_t{32768} * 3072, "bf16")},
           {"cross-entropy, bf16, 8192 x 50304", cross_entropy(8192, 50304, "bf16")},
           {"its gradient, bf16, 8192 x 50304", cross_entropy_gradient(8192, 50304, "bf16")},
-          {"sums of columns, bf16, 128 x 256 x 768", columns_of(128, 256, 768)},
+          {"sums of columns, bf16, 64 x 512 x 768", columns_of(64, 512, 768)},
+          {"sums of columns, bf16, 64 x 512 x 3072", columns_of(64, 512, 3072)},
           {"AdamW in place, f32, 2^27", adamw(int64_t{1} << 27), 0, true}};
 }
 

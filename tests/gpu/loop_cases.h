@@ -14,6 +14,7 @@ struct LoopCase {
   bool in_place = false;             // results take the bytes of the states that they may share
   std::vector<int64_t> status = {};  // of a bad index: checked node, index, extent
   int64_t multiprocessors = 132;     // that lists of work are made for
+  double units = 0;                  // if not 0: the largest error in units of f32's last place
 };
 
 /// Small ones, compared with the interpreter.

@@ -20,6 +20,7 @@
 #include "ir/interpret.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
+#include "passes/relax_functions.h"
 #include "passes/sink_movements.h"
 #include "support/diagnostics.h"
 
@@ -40,10 +41,11 @@ class Packer {
   Packer(const LoopCase& source, bool is_measured)
       : source_(source),
         target_{kHopperTarget.name, source.multiprocessors},
-        graph_(sink_movements(parse_graph(source.text), target_)),
+        graph_(sink_movements(relax_functions(parse_graph(source.text)), target_)),
         is_measured_(is_measured) {
     program_.name = source.name;
     program_.tolerance = source.tolerance;
+    program_.units = source.units;
     program_.status = source.status.empty() ? std::vector<int64_t>{0, 0, 0} : source.status;
     program_.buffers.push_back({kStatusBytes, std::string(kStatusBytes, '\0')});
   }

@@ -11,8 +11,8 @@ namespace {
 
 gpu::ThreadMapping mapping_of(const std::string& text) {
   const Graph graph = parse_graph(text);
-  const std::vector<Group> groups = fuse(graph);
-  return gpu::map_threads(form_kernel(graph, groups.front()).nest);
+  const std::vector<Group> groups = fuse(graph, {}, kHopperTarget);
+  return gpu::map_threads(form_kernel(graph, groups.front(), 0, kHopperTarget).nest);
 }
 
 gpu::ThreadMapping add(const std::string& type) {
@@ -26,11 +26,12 @@ gpu::ThreadMapping sum(const std::string& type, const std::string& axes) {
 
 }  // namespace
 
-TEST_CASE("a thread's access is 16 bytes of the widest element") {
+TEST_CASE("a thread's access is 16 bytes of the narrowest element, at most 32 of the widest") {
   CHECK(add("f64[4096]").lanes == 2);
   CHECK(add("f32[4096]").lanes == 4);
   CHECK(add("bf16[4096]").lanes == 8);
-  CHECK(mapping_of("feed %x: bf16[4096]\n%y = cast(%x) {to=\"f32\"}\noutput \"y\" %y").lanes == 4);
+  CHECK(mapping_of("feed %x: bf16[4096]\n%y = cast(%x) {to=\"f32\"}\noutput \"y\" %y").lanes == 8);
+  CHECK(mapping_of("feed %x: bf16[4096]\n%y = cast(%x) {to=\"f64\"}\noutput \"y\" %y").lanes == 4);
 }
 
 TEST_CASE("lanes divide the vector axis, so that no access is masked") {
@@ -50,26 +51,49 @@ TEST_CASE("an elementwise nest has a thread per vector") {
 TEST_CASE("a short row belongs to a warp, a long one to a block") {
   const gpu::ThreadMapping warp = sum("f32[100000,768]", "1");
   CHECK(warp.items == 100000);
-  CHECK(warp.steps == 192);
+  CHECK(warp.steps == 96);
   CHECK(warp.slices == gpu::kWarp);
-  CHECK(warp.threads == 256);
+  CHECK(warp.turns() == 3);
+  CHECK(warp.threads == 128);
   const gpu::ThreadMapping block = sum("f32[100000,50304]", "1");
   CHECK(block.slices == 512);
   CHECK(block.threads == 512);
   CHECK(block.items_per_block() == 1);
+  CHECK(sum("f32[100000,24]", "1").slices == 4);
 }
 
 TEST_CASE("few rows get more threads each") {
-  CHECK(sum("f32[1000000,64]", "1").slices == 2);
-  CHECK(sum("f32[10,64]", "1").slices == 16);
+  CHECK(sum("f32[100000,1024]", "1").slices == 32);
+  CHECK(sum("f32[10,1024]", "1").slices == 128);
+}
+
+TEST_CASE("rows of few steps per thread stay in registers while those suffice") {
+  CHECK(sum("f32[100000,768]", "1").is_kept);
+  CHECK_FALSE(sum("f32[100000,50304]", "1").is_kept);
+  std::string wide = "feed %x: f32[100000,2048]\n%s = reduce_sum(%x) {axes=[1]}\n";
+  for (const std::string i : {"0", "1", "2"}) {
+    wide += "feed %a" + i + ": f32[100000,2048]\n%b" + i + " = mul(%x, %a" + i + ")\n%s" + i +
+            " = reduce_sum(%b" + i + ") {axes=[1]}\n%d" + i + " = mul(%b" + i + ", %s)\noutput \"d" +
+            i + "\" %d" + i + "\noutput \"s" + i + "\" %s" + i + "\n";
+  }
+  const gpu::ThreadMapping mapping = mapping_of(wide);
+  CHECK(mapping.turns() == 8);
+  CHECK_FALSE(mapping.is_kept);
+}
+
+TEST_CASE("a thread takes steps together until their loads are many bytes") {
+  CHECK(sum("f32[100000,50304]", "1").together == 8);
+  CHECK(sum("f64[100000,50304]", "1").together == 4);
+  CHECK(sum("f32[100000,768]", "1").together == 3);
+  CHECK(add("f32[4096]").together == 1);
 }
 
 TEST_CASE("columns are shared by threads until the GPU is full") {
   CHECK(sum("f32[500,4194304]", "0").slices == 1);
   const gpu::ThreadMapping narrow = sum("f32[5000,64]", "0");
-  CHECK(narrow.items == 16);
-  CHECK(narrow.slices == 64);
-  CHECK(narrow.items_per_block() == 4);
+  CHECK(narrow.items == 8);
+  CHECK(narrow.slices == 32);
+  CHECK(narrow.items_per_block() == 8);
   CHECK(sum("f32[3,64]", "0").slices == 4);
 }
 

@@ -16,8 +16,11 @@
 // Blocks take items by a grid-stride loop. An order of atomic additions would not repeat, and a
 // second kernel for partial results is a matter of the graph (passes/split_reductions).
 //
-// Rows are read again in every sweep: they come from the caches. Keeping a row in registers would
-// save that for short rows, and is left out: it needs loops that are unrolled as a whole.
+// A thread computes several of its steps side by side, all loads first: one access of 16 bytes at a
+// time leaves memory waiting. Where a thread has few steps of a row (ThreadMapping::is_kept), its
+// loops are unrolled as a whole and every value of an element stays in a register until the last
+// sweep that needs it, so that such rows are read once. Longer rows are read again in every sweep,
+// from the caches.
 #include "codegen/gpu/emit_loops.h"
 
 #include <llvm/IR/Constants.h>
@@ -26,6 +29,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "codegen/emit_compute.h"
@@ -58,6 +62,8 @@ class LoopKernel {
     ExpressionId reduction;
     llvm::AllocaInst* variable;
     llvm::AllocaInst* total;  // of the chains before; null if there is one chain alone
+    /// Sums of exp(x - max x): the maximum, f32, that the sum is relative to.
+    llvm::AllocaInst* reference = nullptr;
   };
 
   KernelParameters parameters_of(llvm::Function* function) const {
@@ -71,6 +77,13 @@ class LoopKernel {
     return parameters;
   }
 
+  // A thread's step in a sweep: where it is, and what is known of its elements.
+  struct Turn {
+    LanePosition position;
+    std::vector<IrValue*> elements;
+    IrValue* exists = nullptr;  // it is the thread's; null: always
+  };
+
   bool is_row() const { return nest_.order == ReductionOrder::kLanes; }
   void emit_block(IrValue* block);
   void emit_item(IrValue* item);
@@ -78,7 +91,16 @@ class LoopKernel {
   void set_atoms(IrValue* number, int64_t count, bool reduced);
   void emit_sweep(int32_t sweep);
   void emit_steps(int32_t sweep, const std::vector<Accumulator>& accumulators);
-  void emit_step(IrValue* step, int32_t sweep, const std::vector<Accumulator>& accumulators);
+  Turn make_turn(IrValue* turn);
+  Turn make_last_turn();
+  std::vector<Turn> make_turns(int64_t begin, int64_t end);
+  void emit_turns(std::vector<Turn>& turns, int32_t sweep,
+                  const std::vector<Accumulator>& accumulators);
+  void emit_group(Turn* first, Turn* last, int32_t sweep,
+                  const std::vector<Accumulator>& accumulators);
+  void emit_stores(const Turn& turn, int32_t sweep);
+  void enter(Turn& turn);
+  void leave(Turn& turn);
   void set_step(IrValue* step);
   void emit_row_values(int32_t sweep);
   bool is_element_store(const Store& store) const;
@@ -86,14 +108,18 @@ class LoopKernel {
   std::vector<Accumulator> start_reductions(int32_t sweep);
   bool has_chains(const Expression& reduction) const;
   void end_chains(IrValue* turn, const std::vector<Accumulator>& accumulators);
-  void accumulate(const Accumulator& accumulator);
+  void accumulate(const Accumulator& accumulator, IrValue* exists);
+  IrValue* maximum_so_far(const Accumulator& sum, const std::vector<Accumulator>& accumulators);
+  IrValue* base_of(IrValue* reference);
+  void rescale(const Accumulator& accumulator, IrValue* base);
+  void accumulate_exponential(const Accumulator& accumulator, IrValue* exists);
+  IrValue* exponential(const Expression& sum, IrValue* x);
   IrValue* result_of(const Accumulator& accumulator);
   void finish_reduction(const Accumulator& accumulator);
   IrValue* join_lanes(const Expression& reduction, IrValue* lanes);
   IrValue* divided(IrValue* number, int64_t by, int64_t count);
   IrValue* remainder(IrValue* number, int64_t by, int64_t count);
   IrValue* in_words(IrValue* number, int64_t by, int64_t count, llvm::Instruction::BinaryOps op);
-  int64_t turns() const { return (mapping_.steps + mapping_.slices - 1) / mapping_.slices; }
   const Expression& expression(ExpressionId id) const {
     return nest_.expressions[static_cast<size_t>(id)];
   }
@@ -110,6 +136,8 @@ class LoopKernel {
   IrValue* slice_ = nullptr;   // the thread's among those of its item
   IrValue* vector_ = nullptr;  // the item's, of the vector axis; null if it is all of it
   IrValue* active_ = nullptr;  // the item exists and is not a copy of the last; null: always
+  std::vector<Turn> kept_;     // of the item, if it stays in registers
+  std::vector<std::vector<ExpressionId>> work_ = element_work(nest_);
 };
 
 void LoopKernel::emit() {
@@ -140,6 +168,7 @@ void LoopKernel::emit_block(IrValue* block) {
 
 void LoopKernel::emit_item(IrValue* item) {
   set_item(item);
+  kept_.clear();
   emitter_.forget(Level::kRow);
   for (int32_t sweep = 0; sweep < nest_.sweeps; ++sweep) emit_sweep(sweep);
   emit_row_values(nest_.sweeps);
@@ -180,20 +209,113 @@ void LoopKernel::emit_sweep(int32_t sweep) {
   for (const Accumulator& accumulator : accumulators) finish_reduction(accumulator);
 }
 
-// Whole turns of all slices, then the rest for the first of them.
+// Whole groups of turns in a loop, then the rest.
 void LoopKernel::emit_steps(int32_t sweep, const std::vector<Accumulator>& accumulators) {
-  const int64_t whole = mapping_.steps / mapping_.slices;
-  const int64_t rest = mapping_.steps % mapping_.slices;
-  emit_for(builder_, i64(0), i64(whole), 1, [&](IrValue* turn) {
-    IrValue* step = builder_.CreateMul(turn, i64(mapping_.slices));
-    emit_step(builder_.CreateAdd(step, slice_), sweep, accumulators);
-    end_chains(turn, accumulators);
+  if (mapping_.is_kept) {
+    if (kept_.empty()) kept_ = make_turns(0, mapping_.turns());
+    return emit_turns(kept_, sweep, accumulators);
+  }
+  const int64_t group = mapping_.together;
+  const int64_t grouped = mapping_.steps / mapping_.slices / group * group;
+  emit_for(builder_, i64(0), i64(grouped), group, [&](IrValue* first) {
+    std::vector<Turn> turns;
+    for (int64_t i = 0; i < group; ++i) {
+      turns.push_back(make_turn(builder_.CreateAdd(first, i64(i))));
+    }
+    emit_turns(turns, sweep, accumulators);
+    end_chains(builder_.CreateAdd(first, i64(group - 1)), accumulators);
   });
-  if (rest == 0) return;
-  emit_if(builder_, builder_.CreateICmpSLT(slice_, i64(rest)), [&] {
-    IrValue* step = builder_.CreateAdd(i64(whole * mapping_.slices), slice_);
-    emit_step(step, sweep, accumulators);
-  });
+  std::vector<Turn> rest = make_turns(grouped, mapping_.turns());
+  emit_turns(rest, sweep, accumulators);
+}
+
+LoopKernel::Turn LoopKernel::make_turn(IrValue* turn) {
+  IrValue* step = builder_.CreateMul(turn, i64(mapping_.slices));
+  set_step(builder_.CreateAdd(step, slice_));
+  return {emitter_.position, {}, nullptr};
+}
+
+// Of the first slices alone. The others repeat a step of theirs and drop it, so that there is no
+// branch around loads.
+LoopKernel::Turn LoopKernel::make_last_turn() {
+  const int64_t first = mapping_.steps / mapping_.slices * mapping_.slices;
+  IrValue* step = builder_.CreateAdd(i64(first), slice_);
+  IrValue* exists = builder_.CreateICmpSLT(step, i64(mapping_.steps));
+  set_step(builder_.CreateSelect(exists, step, i64(mapping_.steps - 1)));
+  return {emitter_.position, {}, exists};
+}
+
+std::vector<LoopKernel::Turn> LoopKernel::make_turns(int64_t begin, int64_t end) {
+  std::vector<Turn> turns;
+  for (int64_t turn = begin; turn < end; ++turn) {
+    const bool is_whole = (turn + 1) * mapping_.slices <= mapping_.steps;
+    turns.push_back(is_whole ? make_turn(i64(turn)) : make_last_turn());
+  }
+  return turns;
+}
+
+void LoopKernel::emit_turns(std::vector<Turn>& turns, int32_t sweep,
+                            const std::vector<Accumulator>& accumulators) {
+  const auto group = static_cast<size_t>(mapping_.together);
+  for (size_t first = 0; first < turns.size(); first += group) {
+    const size_t last = std::min(first + group, turns.size());
+    emit_group(turns.data() + first, turns.data() + last, sweep, accumulators);
+  }
+}
+
+void LoopKernel::emit_group(Turn* first, Turn* last, int32_t sweep,
+                            const std::vector<Accumulator>& accumulators) {
+  for (Turn* turn = first; turn != last; ++turn) {
+    enter(*turn);
+    emitter_.evaluate_loads(work_[static_cast<size_t>(sweep)]);
+    leave(*turn);
+  }
+  for (Turn* turn = first; turn != last; ++turn) {
+    enter(*turn);
+    for (const Accumulator& accumulator : accumulators) {
+      if (accumulator.reference == nullptr) accumulate(accumulator, turn->exists);
+    }
+    leave(*turn);
+  }
+  for (const Accumulator& accumulator : accumulators) {
+    if (accumulator.reference == nullptr) continue;
+    IrValue* reference = maximum_so_far(accumulator, accumulators);
+    rescale(accumulator, base_of(reference));
+    builder_.CreateStore(reference, accumulator.reference);
+  }
+  for (Turn* turn = first; turn != last; ++turn) {
+    enter(*turn);
+    for (const Accumulator& accumulator : accumulators) {
+      if (accumulator.reference != nullptr) accumulate_exponential(accumulator, turn->exists);
+    }
+    emit_stores(*turn, sweep);
+    leave(*turn);
+  }
+}
+
+void LoopKernel::enter(Turn& turn) {
+  emitter_.position = turn.position;
+  turn.elements = emitter_.exchange_elements(std::move(turn.elements));
+}
+
+void LoopKernel::leave(Turn& turn) {
+  turn.elements = emitter_.exchange_elements(std::move(turn.elements));
+}
+
+// All values first, then what changes memory.
+void LoopKernel::emit_stores(const Turn& turn, int32_t sweep) {
+  std::vector<const Store*> stores;
+  for (const Store& store : nest_.stores) {
+    if (!is_element_store(store) || sweep_of(nest_, store) != sweep) continue;
+    emitter_.evaluate_operands(store);
+    stores.push_back(&store);
+  }
+  IrValue* condition = active_;
+  if (turn.exists != nullptr) {
+    condition =
+        active_ == nullptr ? turn.exists : builder_.CreateAnd(active_, turn.exists);
+  }
+  store_where(condition, stores);
 }
 
 void LoopKernel::set_step(IrValue* step) {
@@ -206,21 +328,6 @@ void LoopKernel::set_step(IrValue* step) {
     count /= mapping_.vectors;
   }
   if (nest_.order != ReductionOrder::kNone) set_atoms(combination, count, true);
-}
-
-// All values first, then what changes memory.
-void LoopKernel::emit_step(IrValue* step, int32_t sweep,
-                           const std::vector<Accumulator>& accumulators) {
-  set_step(step);
-  emitter_.forget(Level::kElement);
-  for (const Accumulator& accumulator : accumulators) accumulate(accumulator);
-  std::vector<const Store*> stores;
-  for (const Store& store : nest_.stores) {
-    if (!is_element_store(store) || sweep_of(nest_, store) != sweep) continue;
-    emitter_.value(store.value);
-    stores.push_back(&store);
-  }
-  store_where(active_, stores);
 }
 
 // Values and stores of the item that are known after `sweep` sweeps. One of the threads that share
@@ -270,10 +377,15 @@ std::vector<LoopKernel::Accumulator> LoopKernel::start_reductions(int32_t sweep)
     const Expression& reduction = nest_.expressions[id];
     if (reduction.kind != Expression::Kind::kReduce || reduction.depth != sweep + 1) continue;
     llvm::Type* type = lanes_.type(reduction.dtype);
-    Accumulator accumulator{static_cast<ExpressionId>(id), emit_variable(builder_, type), nullptr};
+    Accumulator accumulator{static_cast<ExpressionId>(id), emit_variable(builder_, type), nullptr,
+                            nullptr};
     builder_.CreateStore(emit_identity(builder_, reduction.op, reduction.dtype, mapping_.lanes),
                          accumulator.variable);
-    if (has_chains(reduction)) {
+    if (reduction.operands.size() == 2) {
+      accumulator.reference = emit_variable(builder_, builder_.getFloatTy());
+      builder_.CreateStore(llvm::ConstantFP::getInfinity(builder_.getFloatTy(), true),
+                           accumulator.reference);
+    } else if (has_chains(reduction)) {
       accumulator.total = emit_variable(builder_, type);
       builder_.CreateStore(lanes_.zero(reduction.dtype), accumulator.total);
     }
@@ -283,7 +395,7 @@ std::vector<LoopKernel::Accumulator> LoopKernel::start_reductions(int32_t sweep)
 }
 
 bool LoopKernel::has_chains(const Expression& reduction) const {
-  return reduction.op == Op::kReduceSum && is_float(reduction.dtype) && turns() > kChainSteps;
+  return reduction.op == Op::kReduceSum && is_float(reduction.dtype) && mapping_.turns() > kChainSteps;
 }
 
 // Ends the chains whose last turn is `turn`.
@@ -302,12 +414,64 @@ void LoopKernel::end_chains(IrValue* turn, const std::vector<Accumulator>& accum
   });
 }
 
-void LoopKernel::accumulate(const Accumulator& accumulator) {
+void LoopKernel::accumulate(const Accumulator& accumulator, IrValue* exists) {
   const Expression& reduction = expression(accumulator.reduction);
   IrValue* operand = emitter_.value(reduction.operands[0]);
   IrValue* old = builder_.CreateLoad(lanes_.type(reduction.dtype), accumulator.variable);
-  builder_.CreateStore(emit_combine(builder_, reduction.op, reduction.dtype, old, operand),
-                       accumulator.variable);
+  IrValue* combined = emit_combine(builder_, reduction.op, reduction.dtype, old, operand);
+  if (exists != nullptr) combined = builder_.CreateSelect(exists, combined, old);
+  builder_.CreateStore(combined, accumulator.variable);
+}
+
+// ---- Sums of exp(x - max x) beside the maximum: relative to the maximum of what the thread has
+// seen.
+
+// Of all lanes, as the sum's maximum stands now.
+IrValue* LoopKernel::maximum_so_far(const Accumulator& sum,
+                                    const std::vector<Accumulator>& accumulators) {
+  const ExpressionId maximum = expression(sum.reduction).operands[1];
+  const auto at = std::find_if(accumulators.begin(), accumulators.end(),
+                               [&](const Accumulator& a) { return a.reduction == maximum; });
+  const Expression& reduction = expression(maximum);
+  IrValue* lanes = builder_.CreateLoad(lanes_.type(reduction.dtype), at->variable);
+  return builder_.CreateExtractElement(join_lanes(reduction, lanes), uint64_t{0});
+}
+
+// What terms are relative to: 0 while all has been -infinity, so that they are 0.
+IrValue* LoopKernel::base_of(IrValue* reference) {
+  llvm::Type* type = builder_.getFloatTy();
+  IrValue* lowest = llvm::ConstantFP::getInfinity(type, true);
+  return builder_.CreateSelect(builder_.CreateFCmpOEQ(reference, lowest),
+                               llvm::ConstantFP::get(type, 0), reference);
+}
+
+// From exp(x - old) to exp(x - base).
+void LoopKernel::rescale(const Accumulator& accumulator, IrValue* base) {
+  const Expression& sum = expression(accumulator.reduction);
+  IrValue* old = builder_.CreateLoad(builder_.getFloatTy(), accumulator.reference);
+  IrValue* factor = exponential(sum, lanes_.splat(builder_.CreateFSub(old, base)));
+  IrValue* scaled = builder_.CreateLoad(lanes_.type(sum.dtype), accumulator.variable);
+  builder_.CreateStore(builder_.CreateFMul(scaled, factor), accumulator.variable);
+}
+
+void LoopKernel::accumulate_exponential(const Accumulator& accumulator, IrValue* exists) {
+  const Expression& sum = expression(accumulator.reduction);
+  IrValue* base = base_of(builder_.CreateLoad(builder_.getFloatTy(), accumulator.reference));
+  IrValue* x = emitter_.value(sum.operands[0]);
+  IrValue* term = exponential(sum, builder_.CreateFSub(x, lanes_.splat(base)));
+  IrValue* old = builder_.CreateLoad(lanes_.type(sum.dtype), accumulator.variable);
+  IrValue* combined = builder_.CreateFAdd(old, term);
+  if (exists != nullptr) combined = builder_.CreateSelect(exists, combined, old);
+  builder_.CreateStore(combined, accumulator.variable);
+}
+
+IrValue* LoopKernel::exponential(const Expression& sum, IrValue* x) {
+  Expression function;
+  function.kind = Expression::Kind::kCompute;
+  function.op = Op::kExp;
+  function.dtype = sum.dtype;
+  function.integer = sum.integer;
+  return emit_compute(builder_, function, {x}, {sum.dtype});
 }
 
 // The chains that have ended, and the one that has not.
@@ -321,6 +485,11 @@ IrValue* LoopKernel::result_of(const Accumulator& accumulator) {
 
 void LoopKernel::finish_reduction(const Accumulator& accumulator) {
   const Expression& reduction = expression(accumulator.reduction);
+  // A row of -infinity alone gives NaN, as the difference does.
+  if (accumulator.reference != nullptr) {
+    IrValue* maximum = emitter_.value(reduction.operands[1]);
+    rescale(accumulator, builder_.CreateExtractElement(maximum, uint64_t{0}));
+  }
   IrValue* result = result_of(accumulator);
   if (is_row()) result = join_lanes(reduction, result);
   result = joiner_.join(reduction.op, reduction.dtype, result);

@@ -35,6 +35,12 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 const std::string kSoftmax =
     "feed %x: f32[6,300]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n%e = exp(%d)\n"
     "%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y";
@@ -62,7 +68,22 @@ TEST_CASE("accesses are 16 bytes wide, and read-only ones need no coherence") {
   CHECK(contains(single, "ld.global.nc.v4.f32"));
   CHECK(contains(single, "st.global.v4.f32"));
   const std::string narrow = ptx_of("feed %x: bf16[64]\n%y = neg(%x)\noutput \"y\" %y");
-  CHECK((contains(narrow, "ld.global.v4.b32") || contains(narrow, "ld.global.v4.u32")));
+  CHECK(contains(narrow, "ld.global.nc.v4.u32"));
+  CHECK(contains(narrow, "st.global.v4.b32"));
+  CHECK(contains(narrow, "cvt.rn.bf16x2.f32"));
+}
+
+TEST_CASE("rows that fit into registers are read once") {
+  const std::string rows =
+      ptx_of("feed %x: f32[600,1024]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
+             "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y");
+  CHECK(count(rows, "ld.global.nc.v4.f32") == 2);
+  CHECK(count(rows, "ex2.approx") == 8);
+  const std::string long_rows =
+      ptx_of("feed %x: f32[600,50304]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
+             "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\noutput \"m\" %m\noutput \"s\" %s");
+  // Twice eight steps in the loop and five after it.
+  CHECK(count(long_rows, "ld.global.nc.v4.f32") == 2 * (8 + 5));
 }
 
 TEST_CASE("an odd axis is read element by element") {
@@ -71,7 +92,18 @@ TEST_CASE("an odd axis is read element by element") {
   CHECK_FALSE(contains(ptx, ".v2"));
 }
 
-TEST_CASE("nothing is contracted between nodes and nothing is approximate") {
+TEST_CASE("marked functions are approximate") {
+  const std::string ptx = ptx_of(
+      "feed %x: f32[64]\n%a = exp(%x) {approximate=1}\n%b = div(%a, %x) {approximate=1}\n"
+      "%c = rsqrt(%b) {approximate=1}\noutput \"c\" %c");
+  CHECK(contains(ptx, "ex2.approx.ftz"));
+  CHECK(contains(ptx, "rcp.approx.ftz"));
+  CHECK(contains(ptx, "rsqrt.approx.ftz"));
+  CHECK_FALSE(contains(ptx, "fma"));
+  CHECK_FALSE(contains(ptx, "div.rn"));
+}
+
+TEST_CASE("nothing is contracted between nodes, and quotients and roots are exact") {
   const std::string ptx = ptx_of(
       "feed %x: f32[64]\n%a = mul(%x, %x)\n%b = add(%a, %x)\n%c = div(%b, %x)\n%d = sqrt(%c)\n"
       "output \"d\" %d");
