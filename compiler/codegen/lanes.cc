@@ -138,9 +138,9 @@ IrValue* Lanes::round(IrValue* value, DType dtype) const {
 IrValue* Lanes::round_pairs_to_bfloat16(IrValue* value) const {
   IrValue* words = llvm::PoisonValue::get(pairs());
   for (uint64_t i = 0; i < static_cast<uint64_t>(count_); i += 2) {
-    IrValue* pair = builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
-                                             {builder_.CreateExtractElement(value, i + 1),
-                                              builder_.CreateExtractElement(value, i)});
+    IrValue* pair = builder_.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
+        {builder_.CreateExtractElement(value, i + 1), builder_.CreateExtractElement(value, i)});
     IrValue* word = builder_.CreateBitCast(pair, builder_.getInt32Ty());
     words = builder_.CreateInsertElement(words, word, i / 2);
   }

@@ -37,8 +37,8 @@ class Lanes {
   /// Between memory and registers.
   IrValue* from_memory(IrValue* value, DType dtype) const;
   IrValue* to_memory(IrValue* value, DType dtype) const;
-  /// Whether a GPU's thread reads and writes whole vectors as pairs of elements in words of 32 bits:
-  /// its registers have that size.
+  /// Whether a GPU's thread reads and writes whole vectors as pairs of elements in words of 32
+  /// bits: its registers have that size.
   bool has_pairs(DType dtype) const;
   llvm::FixedVectorType* pairs() const;
   IrValue* from_pairs(IrValue* words) const;

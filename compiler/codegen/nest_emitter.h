@@ -51,8 +51,8 @@ class NestEmitter {
   /// Those loads of `work` whose place does not depend on other elements.
   void evaluate_loads(const std::vector<ExpressionId>& work);
   void evaluate_operands(const Store& store);
-  /// Makes `values` those of element level that are known, and returns what were: each position that
-  /// is computed beside others has its own.
+  /// Makes `values` those of element level that are known, and returns what were: each position
+  /// that is computed beside others has its own.
   std::vector<IrValue*> exchange_elements(std::vector<IrValue*> values);
   /// Writes an evaluated value.
   void store(const Store& store);

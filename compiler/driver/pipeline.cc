@@ -31,6 +31,7 @@
 #include "passes/join_pads.h"
 #include "passes/mixed_precision.h"
 #include "passes/recognize_attention.h"
+#include "passes/recompute_elementwise.h"
 #include "passes/relax_functions.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
@@ -109,6 +110,10 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
   // Before fusion, which would compute equal values in several kernels.
   graph = passes.run("eliminate-common-subexpressions",
                      [&] { return eliminate_common_subexpressions(graph); });
+  // After equal values were merged, which would undo it.
+  if (target.is_gpu()) {
+    graph = passes.run("recompute-elementwise", [&] { return recompute_elementwise(graph); });
+  }
   // Last of the value-level passes: no value is added from here on except by splitting.
   graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
   // Types are final, so it is known which attentions the target has a kernel for.

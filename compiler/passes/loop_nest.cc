@@ -177,7 +177,8 @@ void append_expression(std::ostream& out, const LoopNest& nest, const Expression
           << to_string(expression.index);
       break;
     case Kind::kReduce:
-      out << name_of(expression.op) << (expression.operands.size() == 2 ? " exp of difference" : "");
+      out << name_of(expression.op)
+          << (expression.operands.size() == 2 ? " exp of difference" : "");
       break;
     case Kind::kGiven:
       out << "given";

@@ -90,7 +90,7 @@ struct Expression {
   int32_t argument = kNone;            // kLoad
   double real = 0;                     // kConstant
   int64_t integer = 0;                 // kConstant; kRandom: stream; kChecked: extent;
-                                       // is_inf: bit 0 positive, bit 1 negative; else 1: approximate
+                        // is_inf: bit 0 positive, bit 1 negative; else 1: approximate
   Level level = Level::kElement;
   int32_t depth = 0;
 };

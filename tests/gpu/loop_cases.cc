@@ -58,11 +58,11 @@ void add_hardware_functions(std::vector<LoopCase>& cases) {
                               outputs + "output \"erf\" %erf";
     cases.push_back({"functions of numbers below 2 x " + scale, exact});
     cases.back().units = 4;
-    const std::string narrow = "feed %h: bf16[60000]\nfeed %b: bf16[60000]\n"
-                               "%x = cast(%h) {to=\"f32\"}\n%y = cast(%b) {to=\"f32\"}\n" +
-                               head + functions + "%q = div(%a, %y)\n%p = abs(%a)\n" +
-                               "%r = rsqrt(%p)\n%s = sqrt(%p)\n" + outputs +
-                               "output \"q\" %q\noutput \"r\" %r\noutput \"s\" %s";
+    const std::string narrow =
+        "feed %h: bf16[60000]\nfeed %b: bf16[60000]\n"
+        "%x = cast(%h) {to=\"f32\"}\n%y = cast(%b) {to=\"f32\"}\n" +
+        head + functions + "%q = div(%a, %y)\n%p = abs(%a)\n" + "%r = rsqrt(%p)\n%s = sqrt(%p)\n" +
+        outputs + "output \"q\" %q\noutput \"r\" %r\noutput \"s\" %s";
     cases.push_back({"approximations of numbers below 2 x " + scale, narrow});
     cases.back().units = 512;
   }
@@ -317,8 +317,7 @@ void add_forms_of_models(std::vector<LoopCase>& cases) {
   cases.push_back({"cross-entropy of 50304", cross_entropy(2, 50304, "bf16"), 1e-4});
   cases.push_back({"residual and layer norm", residual_normalisation(50, 768), 8e-3});
   cases.push_back({"its gradient past a residual", residual_normalisation_gradient(50, 768), 2e-2});
-  cases.push_back(
-      {"gradients of norm weights", normalisation_weight_gradients(3, 200, 96), 1e-4});
+  cases.push_back({"gradients of norm weights", normalisation_weight_gradients(3, 200, 96), 1e-4});
   cases.push_back({"gelu gradient", gelu_gradient(4096, "bf16"), 8e-3});
   cases.push_back({"batch norm",
                    "feed %x: f32[4,6,5,7]\nfeed %g: f32[6,1,1]\n"

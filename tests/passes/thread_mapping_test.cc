@@ -73,8 +73,8 @@ TEST_CASE("rows of few steps per thread stay in registers while those suffice") 
   std::string wide = "feed %x: f32[100000,2048]\n%s = reduce_sum(%x) {axes=[1]}\n";
   for (const std::string i : {"0", "1", "2"}) {
     wide += "feed %a" + i + ": f32[100000,2048]\n%b" + i + " = mul(%x, %a" + i + ")\n%s" + i +
-            " = reduce_sum(%b" + i + ") {axes=[1]}\n%d" + i + " = mul(%b" + i + ", %s)\noutput \"d" +
-            i + "\" %d" + i + "\noutput \"s" + i + "\" %s" + i + "\n";
+            " = reduce_sum(%b" + i + ") {axes=[1]}\n%d" + i + " = mul(%b" + i +
+            ", %s)\noutput \"d" + i + "\" %d" + i + "\noutput \"s" + i + "\" %s" + i + "\n";
   }
   const gpu::ThreadMapping mapping = mapping_of(wide);
   CHECK(mapping.turns() == 8);

@@ -312,8 +312,7 @@ void LoopKernel::emit_stores(const Turn& turn, int32_t sweep) {
   }
   IrValue* condition = active_;
   if (turn.exists != nullptr) {
-    condition =
-        active_ == nullptr ? turn.exists : builder_.CreateAnd(active_, turn.exists);
+    condition = active_ == nullptr ? turn.exists : builder_.CreateAnd(active_, turn.exists);
   }
   store_where(condition, stores);
 }
@@ -395,7 +394,8 @@ std::vector<LoopKernel::Accumulator> LoopKernel::start_reductions(int32_t sweep)
 }
 
 bool LoopKernel::has_chains(const Expression& reduction) const {
-  return reduction.op == Op::kReduceSum && is_float(reduction.dtype) && mapping_.turns() > kChainSteps;
+  return reduction.op == Op::kReduceSum && is_float(reduction.dtype) &&
+         mapping_.turns() > kChainSteps;
 }
 
 // Ends the chains whose last turn is `turn`.

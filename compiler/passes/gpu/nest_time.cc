@@ -8,7 +8,7 @@
 namespace sgtc::gpu {
 namespace {
 
-constexpr double kLaunch = 2000;            // and the time until memory is busy
+constexpr double kLaunch = 2000;  // and the time until memory is busy
 constexpr double kBytesPerNanosecond = 4200;
 constexpr double kInstructionsPerNanosecond = 24000;  // of threads
 // Threads below which memory is not busy.
@@ -78,8 +78,8 @@ class Estimate {
       if (expression.level != Level::kElement) add_row_value(expression);
     }
     for (const Store& store : nest_.stores) add_store(store);
-    const double time = std::max(bytes_ / kBytesPerNanosecond,
-                                 instructions_ / kInstructionsPerNanosecond);
+    const double time =
+        std::max(bytes_ / kBytesPerNanosecond, instructions_ / kInstructionsPerNanosecond);
     return kLaunch + time / share_of_gpu_;
   }
 
@@ -165,7 +165,7 @@ class Estimate {
 
   const LoopNest& nest_;
   const ThreadMapping mapping_;
-  double elements_ = 0;         // of a sweep
+  double elements_ = 0;  // of a sweep
   double rows_ = 0;
   double row_evaluations_ = 0;  // of a value of row level
   double share_of_gpu_ = 1;

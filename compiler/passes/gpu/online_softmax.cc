@@ -28,9 +28,7 @@ class Matcher {
   int64_t approximate = 0;
 
  private:
-  const Expression& at(ExpressionId id) const {
-    return nest_.expressions[static_cast<size_t>(id)];
-  }
+  const Expression& at(ExpressionId id) const { return nest_.expressions[static_cast<size_t>(id)]; }
   static bool is_compute(const Expression& expression, Op op) {
     return expression.kind == Expression::Kind::kCompute && expression.op == op &&
            expression.dtype == DType::kFloat32;

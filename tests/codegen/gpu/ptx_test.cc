@@ -74,14 +74,14 @@ TEST_CASE("accesses are 16 bytes wide, and read-only ones need no coherence") {
 }
 
 TEST_CASE("rows that fit into registers are read once") {
-  const std::string rows =
-      ptx_of("feed %x: f32[600,1024]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
-             "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y");
+  const std::string rows = ptx_of(
+      "feed %x: f32[600,1024]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
+      "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y");
   CHECK(count(rows, "ld.global.nc.v4.f32") == 2);
   CHECK(count(rows, "ex2.approx") == 8);
-  const std::string long_rows =
-      ptx_of("feed %x: f32[600,50304]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
-             "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\noutput \"m\" %m\noutput \"s\" %s");
+  const std::string long_rows = ptx_of(
+      "feed %x: f32[600,50304]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
+      "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\noutput \"m\" %m\noutput \"s\" %s");
   // Twice eight steps in the loop and five after it.
   CHECK(count(long_rows, "ld.global.nc.v4.f32") == 2 * (8 + 5));
 }

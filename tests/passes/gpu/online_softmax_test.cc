@@ -1,8 +1,8 @@
 // Sums of exponentials beside the maximum that they are relative to.
 #include "passes/gpu/online_softmax.h"
 
-#include "passes/group_nest.h"
 #include "passes/fuse.h"
+#include "passes/group_nest.h"
 #include "support/catch.h"
 
 using namespace sgtc;
@@ -11,8 +11,8 @@ namespace {
 
 LoopNest nest_of(const std::string& columns, const std::string& lines,
                  const KernelTarget& target = kHopperTarget) {
-  const Graph graph = parse_graph("feed %x: f32[4096," + columns +
-                                  "]\n%m = reduce_max(%x) {axes=[1]}\n" + lines);
+  const Graph graph =
+      parse_graph("feed %x: f32[4096," + columns + "]\n%m = reduce_max(%x) {axes=[1]}\n" + lines);
   const std::vector<Group> groups = fuse(graph, {}, target);
   REQUIRE(groups.size() == 1);
   return *group_nest(graph, groups[0], target);
