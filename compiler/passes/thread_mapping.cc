@@ -8,20 +8,24 @@ namespace sgtc::gpu {
 namespace {
 
 // Enough threads to hide the latency of memory on every multiprocessor of a large GPU.
-constexpr int64_t kWantedThreads = 1 << 17;
+constexpr int64_t kWantedThreads = 1 << 16;
 // Bytes of one access of a thread.
 constexpr int64_t kAccessBytes = 16;
 // Of nests with reductions, whatever their elements: the order of a sum may not depend on what else
 // is computed beside it. 16 bytes of the narrowest floats.
 constexpr int64_t kLanesOfReductions = 8;
 constexpr int64_t kThreadsOfShortRows = 128;
-constexpr int64_t kMostKeptRegisters = 128;
+constexpr int64_t kMostKeptRegisters = 96;
 constexpr int64_t kMostSlicesOfRow = 512;
+// Rows that do not stay in registers: several blocks on a multiprocessor, so that one of them reads
+// while another one joins its threads.
+constexpr int64_t kSlicesOfLongRow = 256;
 // Leaves eight neighbours in a block, which read whole sectors.
 constexpr int64_t kMostSlicesOfColumns = 32;
 constexpr int64_t kMostTogether = 8;
-// That one thread should have asked for before it waits.
-constexpr int64_t kWantedBytes = 256;
+// That one thread should have asked for before it waits; more where it has no next steps.
+constexpr int64_t kWantedBytes = 128;
+constexpr int64_t kWantedBytesOfKept = 256;
 
 // The narrowest and the widest element that moves along the vector axis.
 struct ElementSizes {
@@ -110,10 +114,18 @@ int64_t choose_together(const LoopNest& nest, const ThreadMapping& mapping) {
     if (expression.kind != Expression::Kind::kLoad || expression.level != Level::kElement) continue;
     bytes += size_of(expression.dtype) * (moves(nest, expression.index) ? mapping.lanes : 1);
   }
-  const int64_t wanted = kWantedBytes / std::max<int64_t>(1, bytes);
-  if (mapping.is_kept) return std::clamp<int64_t>(wanted, 1, mapping.turns());
+  bytes = std::max<int64_t>(1, bytes);
+  if (mapping.is_kept) {
+    return std::clamp<int64_t>(kWantedBytesOfKept / bytes, 1, mapping.turns());
+  }
+  // Elements wait in registers until the maximum of all is known.
+  const bool is_softmax = std::any_of(
+      nest.expressions.begin(), nest.expressions.end(), [](const Expression& expression) {
+        return expression.kind == Expression::Kind::kReduce && expression.operands.size() == 2;
+      });
+  const int64_t most = is_softmax ? kMostTogether / 2 : kMostTogether;
   int64_t together = 1;
-  while (together < kMostTogether && 2 * together <= std::min(wanted, mapping.turns())) {
+  while (2 * together <= std::min({most, mapping.turns(), kWantedBytes / bytes})) {
     together *= 2;
   }
   return together;
@@ -127,6 +139,7 @@ void share_rows(const LoopNest& nest, ThreadMapping& mapping) {
   grow_while(kWarp, [] { return true; });
   grow_while(kMostSlicesOfRow, [&] { return mapping.turns() > kMostKeptTurns; });
   grow_while(kMostSlicesOfRow, [&] { return mapping.items * mapping.slices < kWantedThreads; });
+  if (mapping.turns() > kMostKeptTurns) mapping.slices = kSlicesOfLongRow;
   mapping.threads = std::max(kThreadsOfShortRows, mapping.slices);
   const int64_t registers = kept_words(nest) * mapping.lanes * mapping.turns();
   mapping.is_kept = mapping.turns() <= kMostKeptTurns && registers <= kMostKeptRegisters;

@@ -11,7 +11,7 @@ namespace sgtc::gpu {
 inline constexpr int64_t kArgumentAlignment = 16;
 inline constexpr int64_t kWarp = 32;
 /// Steps of one thread up to which a row may stay in registers.
-inline constexpr int64_t kMostKeptTurns = 8;
+inline constexpr int64_t kMostKeptTurns = 4;
 
 /// The geometry of a loop kernel. The order of its sums follows from the shapes of the reductions
 /// alone: not from the grid, and not from what is fused with them.

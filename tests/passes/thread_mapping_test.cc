@@ -56,8 +56,8 @@ TEST_CASE("a short row belongs to a warp, a long one to a block") {
   CHECK(warp.turns() == 3);
   CHECK(warp.threads == 128);
   const gpu::ThreadMapping block = sum("f32[100000,50304]", "1");
-  CHECK(block.slices == 512);
-  CHECK(block.threads == 512);
+  CHECK(block.slices == 256);
+  CHECK(block.threads == 256);
   CHECK(block.items_per_block() == 1);
   CHECK(sum("f32[100000,24]", "1").slices == 4);
 }
@@ -71,19 +71,20 @@ TEST_CASE("rows of few steps per thread stay in registers while those suffice") 
   CHECK(sum("f32[100000,768]", "1").is_kept);
   CHECK_FALSE(sum("f32[100000,50304]", "1").is_kept);
   std::string wide = "feed %x: f32[100000,2048]\n%s = reduce_sum(%x) {axes=[1]}\n";
-  for (const std::string i : {"0", "1", "2"}) {
+  for (const std::string i : {"0", "1", "2", "3"}) {
     wide += "feed %a" + i + ": f32[100000,2048]\n%b" + i + " = mul(%x, %a" + i + ")\n%s" + i +
             " = reduce_sum(%b" + i + ") {axes=[1]}\n%d" + i + " = mul(%b" + i +
             ", %s)\noutput \"d" + i + "\" %d" + i + "\noutput \"s" + i + "\" %s" + i + "\n";
   }
   const gpu::ThreadMapping mapping = mapping_of(wide);
-  CHECK(mapping.turns() == 8);
+  CHECK(mapping.turns() == 4);
   CHECK_FALSE(mapping.is_kept);
 }
 
 TEST_CASE("a thread takes steps together until their loads are many bytes") {
-  CHECK(sum("f32[100000,50304]", "1").together == 8);
-  CHECK(sum("f64[100000,50304]", "1").together == 4);
+  CHECK(sum("bf16[100000,50304]", "1").together == 8);
+  CHECK(sum("f32[100000,50304]", "1").together == 4);
+  CHECK(sum("f64[100000,50304]", "1").together == 2);
   CHECK(sum("f32[100000,768]", "1").together == 3);
   CHECK(add("f32[4096]").together == 1);
 }
