@@ -67,7 +67,7 @@ class Device {
   virtual void upload(MemoryRange range) = 0;
   virtual void download(MemoryRange range) = 0;
 
-  /// Records the entries of later training steps; null: none. Dies where that is not possible.
+  /// Records the entries of later training steps, on a GPU their kernels; null: none.
   virtual void set_trace(Trace* trace) = 0;
 
   /// Bytes of the memory that kernels work in: the most in use so far, and all there is.

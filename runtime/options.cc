@@ -191,7 +191,9 @@ const std::vector<OptionGroup>& option_table() {
         {"save", "FILE.safetensors", "write the final weights", set_path<&Options::save>}}},
       {"Reports",
        {{"log", "FILE.jsonl", "one JSON object per step", set_path<&Options::log>},
-        {"trace", "FILE.json", "times of the tasks of the last steps, for chrome://tracing",
+        {"trace", "FILE.json",
+         "times of the tasks of the last steps, on a GPU of its kernels, which then run one after "
+         "another; for chrome://tracing",
          set_path<&Options::trace>},
         {"quiet", "", "print no step lines", set_flag<&Options::quiet>}}},
       {"Several processes (default: what srun, mpirun, torchrun or Kubeflow say)",

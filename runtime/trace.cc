@@ -18,13 +18,15 @@ nlohmann::json name_item(const char* what, int64_t rank, int64_t stream, const s
 }
 
 nlohmann::json event_item(const Trace::Event& event, int64_t rank) {
-  return {{"name", *event.task},
+  nlohmann::json arguments = {{"stage", event.stage}, {"micro_batch", event.micro_batch}};
+  if (event.kernel) arguments["task"] = *event.task;
+  return {{"name", event.kernel ? *event.kernel : *event.task},
           {"ph", "X"},
           {"pid", rank},
           {"tid", event.stream},
           {"ts", static_cast<double>(event.begin) * 1e-3},
           {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
-          {"args", {{"stage", event.stage}, {"micro_batch", event.micro_batch}}}};
+          {"args", arguments}};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// When each entry of the schedule ran, in the format of chrome://tracing and Perfetto.
+// When each entry of the schedule ran, and on a GPU each kernel, in the format of chrome://tracing
+// and Perfetto.
 //
 // A rank is a process of the trace and a stream a thread of it. Times are of the host's monotonic
 // clock: ranks of one host line up, those of several hosts only by their communications.
@@ -24,6 +25,7 @@ class Trace {
     int64_t micro_batch = 0;
     int64_t begin = 0;  // nanoseconds
     int64_t end = 0;
+    const std::string* kernel = nullptr;  // outlives the trace; null: the task's whole entry
   };
 
   explicit Trace(int64_t capacity, int64_t rank = 0);

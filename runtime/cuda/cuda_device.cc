@@ -80,14 +80,12 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
 
 void CudaDevice::start(ScheduleKind kind, int64_t step) {
   inputs_.send(stream_);
-  (kind == ScheduleKind::train ? train_ : evaluate_).run(stream_, step);
-  results_.collect(stream_);
-}
-
-void CudaDevice::set_trace(Trace* trace) {
-  if (trace) {
-    die("--trace", "programs for GPUs cannot record one", "use a profiler such as Nsight Systems");
+  if (trace_ && kind == ScheduleKind::train) {
+    train_.run_traced(stream_, *trace_);
+  } else {
+    (kind == ScheduleKind::train ? train_ : evaluate_).run(stream_, step);
   }
+  results_.collect(stream_);
 }
 
 std::string CudaDevice::description() const {

@@ -29,7 +29,7 @@ class CudaDevice final : public Device {
   const unsigned char* observe(MemoryRange range) override { return results_.observe(range); }
   void upload(MemoryRange range) override { arena_.upload(range); }
   void download(MemoryRange range) override { arena_.download(range); }
-  void set_trace(Trace* trace) override;
+  void set_trace(Trace* trace) override { trace_ = trace; }
   int64_t memory_used() const override { return memory_used_; }
   int64_t memory_total() const override { return memory_total_; }
   int64_t touched_bytes() const override { return arena_.touched_bytes(); }
@@ -47,6 +47,7 @@ class CudaDevice final : public Device {
   Results results_;
   const DeviceSchedule train_;
   const DeviceSchedule evaluate_;
+  Trace* trace_ = nullptr;
   int64_t memory_used_ = 0;  // nothing is allocated after the start
   int64_t memory_total_ = 0;
   int64_t taken_ = 0;  // of it, since there is a context

@@ -1,5 +1,6 @@
 #include "cuda/device_schedule.h"
 
+#include "cuda/launch_times.h"
 #include "failure.h"
 
 namespace sgtc::runtime::cuda {
@@ -97,10 +98,26 @@ void DeviceSchedule::run(Stream stream, int64_t step) const {
   }
 }
 
-void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
+void DeviceSchedule::clear(Stream stream) const {
   for (const Clear& clear : clears_) {
     SGTC_CUDA(driver_, cuMemsetD8Async(clear.address, 0, clear.bytes, stream));
   }
+}
+
+void DeviceSchedule::run_traced(Stream stream, Trace& trace) const {
+  const LaunchTimes times(driver_, launches_.size());
+  clear(stream);
+  times.mark(stream, 0);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    start(i, stream);
+    times.mark(stream, i + 1);
+  }
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  times.add_to(trace, launches_);
+}
+
+void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
+  clear(stream);
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   for (size_t i = 0; i < calls_.size(); ++i) {
     start(i, stream);

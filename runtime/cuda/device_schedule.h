@@ -9,6 +9,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launches.h"
 #include "cuda/tensor_maps.h"
+#include "trace.h"
 
 namespace sgtc::runtime::cuda {
 
@@ -25,6 +26,10 @@ class DeviceSchedule {
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
 
+  /// The same, one kernel after another and no graph; waits for the end and tells when each kernel
+  /// ran.
+  void run_traced(Stream stream, Trace& trace) const;
+
  private:
   struct Call {
     Function function = nullptr;
@@ -37,6 +42,7 @@ class DeviceSchedule {
   void build_graph();
   std::vector<GraphNode> add_clears(Graph graph) const;
   GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;
+  void clear(Stream stream) const;
   void run_stepwise(Stream stream, int64_t step) const;
   void start(size_t index, Stream stream) const;
 

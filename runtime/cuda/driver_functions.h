@@ -90,6 +90,7 @@ inline constexpr int kSwizzle128 = 3;     // bytes
 inline constexpr int kPromote256 = 3;     // bytes that a miss brings into the second cache
 inline constexpr int kFillWithZeros = 0;  // outside of the tensor
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventNoTiming = 2;
 
@@ -117,6 +118,8 @@ inline constexpr unsigned kEventNoTiming = 2;
   F(cuStreamSynchronize, (Stream stream))                                                          \
   F(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                               \
   F(cuEventCreate, (Event * event, unsigned flags))                                                \
+  F(cuEventDestroy_v2, (Event event))                                                              \
+  F(cuEventElapsedTime, (float* milliseconds, Event from, Event to))                               \
   F(cuEventRecord, (Event event, Stream stream))                                                   \
   F(cuEventSynchronize, (Event event))                                                             \
   F(cuModuleLoadDataEx,                                                                            \

@@ -229,10 +229,31 @@ TEST_CASE("blocks that wait for each other need room for all of them") {
   CHECK(StubRun(plan).run({"--steps", "1"}, smaller).code == 0);
 }
 
-TEST_CASE("what programs for GPUs cannot do is refused by name") {
+TEST_CASE("a trace has the kernels of a GPU, one after another, and changes no bit") {
   const StubRun gpu;
-  CHECK(contains(gpu.run({"--steps", "1", "--trace", gpu.folder() / "t.json"}).errors,
-                 "error: --trace: programs for GPUs cannot record one"));
+  const std::string weights = gpu.folder() / "w.safetensors";
+  REQUIRE(gpu.run({"--steps", "2", "--save", weights}).code == 0);
+  const std::string expected = read_file(weights);
+  const std::string path = gpu.folder() / "t.json";
+  REQUIRE(gpu.run({"--steps", "2", "--save", weights, "--trace", path}).code == 0);
+  CHECK(read_file(weights) == expected);
+  CHECK(gpu.calls({"cuGraphLaunch"}).empty());
+
+  std::vector<nlohmann::json> kernels;
+  for (const auto& event : nlohmann::json::parse(read_file(path))["traceEvents"]) {
+    if (event["ph"] == "X") kernels.push_back(event);
+  }
+  REQUIRE(kernels.size() == 2 * (2 * kMicroBatches + 1));
+  CHECK(kernels[0]["name"] == "forward");
+  CHECK(kernels[0]["args"]["task"] == "forward_backward");
+  CHECK(kernels[3]["args"]["micro_batch"] == 1);
+  CHECK(kernels[2 * kMicroBatches]["name"] == "update");
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    CHECK(kernels[i]["dur"] == 1000);  // the stub's clock
+    if (i % (2 * kMicroBatches + 1) == 0) continue;
+    CHECK(kernels[i]["ts"].get<double>() ==
+          Approx(kernels[i - 1]["ts"].get<double>() + 1000).margin(1e-3));
+  }
 }
 
 TEST_CASE("a machine that a GPU program cannot run on is told so in one message") {

@@ -90,6 +90,7 @@ TEST_CASE("constants of the driver are those of cuda.h") {
   CHECK(kJitErrorLog == CU_JIT_ERROR_LOG_BUFFER);
   CHECK(kJitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   CHECK(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+  CHECK(kEventDefault == CU_EVENT_DEFAULT);
   CHECK(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
   CHECK(kEventNoTiming == CU_EVENT_DISABLE_TIMING);
 }

@@ -24,6 +24,7 @@ struct EventObject {
   StreamObject* stream = nullptr;
   uint64_t number = 0;  // of records
   uint64_t reached = 0;
+  float time = 0;  // when it was reached
 };
 
 struct ModuleObject {
@@ -110,6 +111,8 @@ int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> 
   return scripted(std::string("kernel ") + kernel.symbol);
 }
 
+float clock_milliseconds = 0;  // a kernel takes one
+
 std::function<int()> kernel_work(Function function, unsigned blocks, void** parameters) {
   if (!function->kernel) return [] { return kSuccess; };
   std::vector<uint64_t> values;
@@ -117,7 +120,10 @@ std::function<int()> kernel_work(Function function, unsigned blocks, void** para
   for (int64_t i = 0; i <= kernel.arguments + kernel.tensor_maps; ++i) {
     values.push_back(*static_cast<uint64_t*>(parameters[i]));
   }
-  return [=] { return run_kernel(*function->kernel, blocks, values); };
+  return [=] {
+    ++clock_milliseconds;
+    return run_kernel(*function->kernel, blocks, values);
+  };
 }
 
 std::function<int()> copy_work(void* to, const void* from, size_t bytes) {
@@ -306,6 +312,7 @@ int cuEventRecord(Event event, Stream stream) {
   event->stream = stream;
   stream->work.push_back([=] {
     event->reached = number;
+    event->time = clock_milliseconds;
     return kSuccess;
   });
   return kSuccess;
@@ -314,6 +321,18 @@ int cuEventRecord(Event event, Stream stream) {
 int cuEventSynchronize(Event event) {
   STUB_ENTER("cuEventSynchronize", "");
   return reach(event, event->number);
+}
+
+int cuEventDestroy_v2(Event event) {
+  delete event;
+  return kSuccess;
+}
+
+int cuEventElapsedTime(float* milliseconds, Event from, Event to) {
+  STUB_ENTER("cuEventElapsedTime", "");
+  if (from->reached < from->number || to->reached < to->number) return 600;  // not ready
+  *milliseconds = to->time - from->time;
+  return kSuccess;
 }
 
 int cuModuleLoadDataEx(Module* module, const void* image, unsigned options, int*, void**) {
