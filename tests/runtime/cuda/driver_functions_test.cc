@@ -10,6 +10,13 @@
 
 #include "support/catch.h"
 
+// From CUDA 13 on the header calls a later form so. Drivers keep the first one, with the same
+// parameters.
+#ifdef cuEventElapsedTime
+#undef cuEventElapsedTime
+extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
+#endif
+
 namespace sgtc::runtime::cuda {
 namespace {
 
