@@ -51,7 +51,8 @@ Agreement agreement_of(const Options& options) {
           {"--save", given(options.save)},
           {"--trace", given(options.trace)},
           {"--dim", sizes_of(options.dims)},
-          {"--dry-run", flag(options.dry_run)}};
+          {"--dry-run", flag(options.dry_run)},
+          {"--calibrate", given(options.calibrate)}};
 }
 
 }  // namespace sgtc::runtime

@@ -129,6 +129,11 @@ std::string set_seed(Options& options, const std::string& text) {
   return parse_integer(text, options.seed) ? "" : "an integer";
 }
 
+std::string set_calibrate(Options& options, const std::string& text) {
+  options.dry_run = true;
+  return set_path<&Options::calibrate>(options, text);
+}
+
 std::string add_dimension(Options& options, const std::string& text) {
   const size_t equals = text.find('=');
   int64_t size = 0;
@@ -220,6 +225,10 @@ const std::vector<OptionGroup>& option_table() {
          set_integer<&Options::threads, 1>},
         {"dry-run", "", "check data and memory and run one step without saving",
          set_flag<&Options::dry_run>},
+        {"calibrate", "FILE.json",
+         "a dry run, then measure each kernel and communication alone and write what sgtc "
+         "--hardware reads",
+         set_calibrate},
         {"print-plan", "", "print the embedded plans (JSON)", set_flag<&Options::print_plan>},
         {"version", "", "print the version", set_flag<&Options::version>},
         {"help", "", "print this text", set_flag<&Options::help>}}},

@@ -57,6 +57,7 @@ struct Options {
   int64_t rendezvous_timeout = 60;  // seconds
   bool print_plan = false;
   bool dry_run = false;
+  std::string calibrate;  // where the profile goes; implies dry_run
   bool version = false;
   bool help = false;
 };

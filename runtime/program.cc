@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agreement.h"
+#include "calibration.h"
 #include "communication/groups.h"
 #include "communication/job_communicators.h"
 #include "cpu_features.h"
@@ -107,6 +108,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   check_inputs(job, inputs);
   require(check_cpu_features(plan.cpu_features, plan.cpu));
 
+  const std::vector<int> cpus = allowed_cpus();  // before threads are bound to some of them
   const bool poison = environment_flag("SGTC_POISON");
   JobCommunicators communicators(plan, job);
   SessionOptions setup;
@@ -126,6 +128,9 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   if (options.dry_run) {
     print_ranks(job, session);
     training.dry_run();
+    if (!options.calibrate.empty()) {
+      calibrate(program, job, session, communicators.get(), cpus, setup.threads, options.calibrate);
+    }
   } else {
     code = training.run();
     if (code == kExitDone && !options.predict.empty()) {

@@ -146,6 +146,7 @@ int Training::run() {
 bool Training::finish_steps(int64_t left) {
   while (started_count_ > left) {
     const StepReport report = finish_step();
+    times_.add(report.milliseconds);
     if (reports()) reporter_.step(report);
     if (!report.skipped || options_.on_nan != "stop") continue;
     stop_at_nan(report);
@@ -171,8 +172,18 @@ bool Training::after_step() {
   return !evaluator_ || !is_due(options_.eval_every) || evaluate();
 }
 
+// What the plan predicted beside what this run took.
+void Training::compare_with_prediction() {
+  const double predicted = session_.plan().prediction.step_seconds * 1e3;
+  if (!reports() || options_.quiet || predicted <= 0 || times_.count() == 0) return;
+  reporter_.note(format("a step: predicted %.1f ms, measured %.1f ms (median of %ld)", predicted,
+                        times_.median(), static_cast<long>(times_.count()))
+                     .c_str());
+}
+
 int Training::finish(bool stops) {
   reporter_.finish();
+  compare_with_prediction();
   if (!options_.checkpoint.empty() && progress_.step > 0) write_checkpoint();
   if (stops) return kExitSignal;
   if (!options_.save.empty()) write_weights();

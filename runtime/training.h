@@ -20,6 +20,7 @@
 #include "options.h"
 #include "reporter.h"
 #include "session.h"
+#include "step_times.h"
 
 namespace sgtc::runtime {
 
@@ -50,6 +51,7 @@ class Training {
   bool after_step();  // false: a stop was requested
   int finish(bool stops);
   bool evaluate();  // likewise
+  void compare_with_prediction();
   void write_checkpoint();
   void write_weights() const;
 
@@ -71,6 +73,7 @@ class Training {
   };
   std::array<Started, kMaxStepsAhead + 1> started_;  // oldest first
   int64_t started_count_ = 0;
+  StepTimes times_;
   int64_t finish_time_ = 0;  // of the last step that was finished
   int64_t first_step_ = 1;
   int64_t start_time_ = 0;   // nanoseconds

@@ -161,6 +161,9 @@ void add_target_options(CLI::App& app, Options& options) {
                  "NVIDIA's assembler, or none: programs for GPUs then carry PTX alone, which the "
                  "driver compiles at every start (default: searched in PATH, CUDA_HOME/bin and "
                  "/usr/local/cuda/bin)");
+  app.add_option("--hardware", options.hardware,
+                 "What predictions are for: cpu, a100, h100, h200, or a profile that ./train "
+                 "--calibrate wrote (default: cpu, a100 or h200, by the target)");
   app.add_option("--precision", options.precision,
                  "bf16: products in bf16 with f32 sums, activations in bf16; states stay f32")
       ->capture_default_str()
@@ -174,6 +177,9 @@ void add_output_options(CLI::App& app, Options& options, std::vector<std::string
       ->allow_extra_args(false);
   // parse_options rewrites --emit-plan, whose value must be attached; this line is for --help.
   app.add_flag_callback("--emit-plan", [] {}, "Print the plan; --emit-plan=FILE writes it");
+  app.add_flag("--simulate{-}", options.simulate,
+               "Simulate a step and print a report; --simulate=TRACE.json writes its timeline, for "
+               "chrome://tracing");
   std::vector<std::string> names;
   for (const PhaseInfo& phase : phases()) names.push_back(phase.name);
   app.add_flag("--lint", options.lint,
@@ -247,8 +253,9 @@ void check_combinations(const Options& options) {
     throw CLI::ValidationError("--nesterov", "needs --momentum");
   }
   const bool writes = !options.output.empty() || !options.emit.empty();
-  if (options.lint && (writes || !options.stop_after.empty())) {
-    throw CLI::ValidationError("--lint", "writes nothing; leave out -o, --emit and --stop-after");
+  if (options.lint && (writes || !options.stop_after.empty() || !options.simulate.empty())) {
+    throw CLI::ValidationError("--lint",
+                               "writes nothing; leave out -o, --emit, --simulate and --stop-after");
   }
   if (options.last_batch == "pad" && options.loss_average != "exact") {
     throw CLI::ValidationError("--last-batch=pad",
@@ -313,7 +320,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
   // Both checks are over when gradients exist.
   if (options.lint) options.stop_after = "autodiff";
   options.json_errors = error_format == "json";
-  if (options.output.empty() && options.emit.empty() && options.stop_after.empty()) {
+  if (options.output.empty() && options.emit.empty() && options.simulate.empty() &&
+      options.stop_after.empty()) {
     options.output = "train";
   }
   return options;

@@ -24,7 +24,8 @@ struct Options {
   std::string schedule = "auto";  // gpipe or 1f1b
   std::string target = "cpu";
   std::string cpu = "x86-64-v3";
-  std::string ptxas;  // path, or none; empty: searched
+  std::string ptxas;     // path, or none; empty: searched
+  std::string hardware;  // a preset or a profile; empty: the target's preset
   std::string loss;
   std::string optimizer = "adamw";
   std::vector<double> betas = {0.9, 0.999};
@@ -46,6 +47,7 @@ struct Options {
   std::string last_batch = "drop";  // drop or pad
   std::string precision = "fp32";
   std::vector<EmitRequest> emit;
+  std::string simulate;  // where the timeline goes; "-": nowhere, the report alone; empty: neither
   std::string stop_after;
   std::set<std::string> print_after;
   std::string dump_dir;

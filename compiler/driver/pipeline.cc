@@ -8,11 +8,13 @@
 #include "autodiff/optimizer.h"
 #include "autodiff/take_gradients.h"
 #include "codegen/target.h"
+#include "cost/hardware.h"
 #include "driver/choose_last_batch.h"
 #include "driver/choose_optimizer.h"
 #include "driver/emit.h"
 #include "driver/kernel_code.h"
 #include "driver/pass_runner.h"
+#include "driver/predict.h"
 #include "import/import.h"
 #include "import/import_update.h"
 #include "import/model.h"
@@ -43,6 +45,7 @@
 #include "plan/verify.h"
 #include "schedule/build_plan.h"
 #include "shard/replicate.h"
+#include "simulate/simulate.h"
 #include "support/sha256.h"
 
 namespace sgtc {
@@ -165,7 +168,8 @@ class Compilation {
       : options_(options),
         diagnostics_(diagnostics),
         meshes_(parse_meshes(options.mesh)),
-        kernel_target_(kernel_target(options.target)) {}
+        kernel_target_(kernel_target(options.target)),
+        hardware_(choose_hardware(options)) {}
 
   void run();
 
@@ -194,9 +198,11 @@ class Compilation {
   OptimizerOptions optimizer_;
   Target target_;
   const KernelTarget kernel_target_;
+  const Hardware hardware_;
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
-  std::vector<KernelSpec> kernels_;  // of all plans
+  std::vector<Simulation> simulations_;  // of a step, per plan
+  std::vector<KernelSpec> kernels_;      // of all plans
   WeightsBlob weights_;
   std::string timing_;
 };
@@ -357,6 +363,8 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   // By a checker that shares no code with the scheduler.
   const auto faults = passes.time("verify-plan", [&] { return verify_plan(built.plan); });
   SGTC_CHECK(faults.empty(), "the plan is wrong: " + to_string(faults.front()));
+  // The plan is whole and cannot wait for ever: what it will take is predicted.
+  simulations_.push_back(passes.time("simulate", [&] { return predict(built.plan, hardware_); }));
   std::move(built.kernels.begin(), built.kernels.end(), std::back_inserter(kernels_));
   plans_.push_back(std::move(built.plan));
 }
@@ -444,7 +452,10 @@ void Compilation::run() {
     code = passes.time("codegen", [&] { return compile_all_kernels(kernels_, options_, target_); });
     timing_ += passes.timing();
   }
-  if (!plans_.empty()) emit(code);
+  if (!plans_.empty()) {
+    emit(code);
+    emit_simulations(options_, hardware_, plans_, simulations_);
+  }
   if (options_.stop_after.empty() && makes_executable(options_)) {
     PassRunner passes(options_, "all");
     passes.time("link", [&] { return link(code), 0; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,26 +23,50 @@ struct Interval {
   int64_t last = 0;
 };
 
-class PeakFinder {
+class LiveFinder {
  public:
-  PeakFinder(const plan::Plan& plan, const plan::Position& position, const std::string& schedule)
+  LiveFinder(const plan::Plan& plan, const plan::Position& position, const std::string& schedule)
       : plan_(plan), position_(position), schedule_(schedule) {
     for (const plan::Kernel& kernel : plan.kernels) kernels_[kernel.symbol] = &kernel;
     for (const plan::Buffer& buffer : position.buffers) buffers_[buffer.name] = &buffer;
     for (const plan::Task& task : position.tasks) tasks_[task.name] = &task;
   }
 
-  LivePeak run() {
+  LivePeak find_peak() {
+    if (!collect()) return {};
+    LivePeak peak;
+    const std::vector<int64_t> live = live_bytes();
+    const auto most = std::max_element(live.begin(), live.end());
+    if (most == live.end()) return peak;
+    const int64_t at = most - live.begin();
+    peak.bytes = *most;
+    std::tie(peak.entry, peak.call) = times_[static_cast<size_t>(at)];
+    peak.live = live_at(at);
+    return peak;
+  }
+
+  std::vector<int64_t> most_of_entries() {
+    if (!collect()) return {};
+    const std::vector<int64_t> live = live_bytes();
+    std::vector<int64_t> most(position_.schedules.at(schedule_).size(), 0);
+    for (size_t time = 0; time < live.size(); ++time) {
+      int64_t& bytes = most[static_cast<size_t>(times_[time].first)];
+      bytes = std::max(bytes, live[time]);
+    }
+    return most;
+  }
+
+ private:
+  bool collect() {
     const auto entries = position_.schedules.find(schedule_);
-    if (entries == position_.schedules.end()) return {};
+    if (entries == position_.schedules.end()) return false;
     for (size_t e = 0; e < entries->second.size(); ++e) {
       visit(static_cast<int64_t>(e), entries->second[e]);
     }
     collect_intervals();
-    return find_peak();
+    return true;
   }
 
- private:
   void visit(int64_t number, const plan::Entry& entry) {
     const plan::Task& task = *tasks_.at(entry.task);
     if (task.calls.empty()) {
@@ -103,27 +128,19 @@ class PeakFinder {
     return result;
   }
 
-  LivePeak find_peak() const {
-    std::vector<int64_t> change(times_.size() + 1, 0);
+  // At each time.
+  std::vector<int64_t> live_bytes() const {
+    std::vector<int64_t> live(times_.size() + 1, 0);
     for (const auto& [instance, intervals] : intervals_) {
       for (const Interval& interval : intervals) {
         if (interval.last < 0) continue;
-        change[static_cast<size_t>(interval.first)] += instance.first->bytes;
-        change[static_cast<size_t>(interval.last) + 1] -= instance.first->bytes;
+        live[static_cast<size_t>(interval.first)] += instance.first->bytes;
+        live[static_cast<size_t>(interval.last) + 1] -= instance.first->bytes;
       }
     }
-    LivePeak peak;
-    int64_t live = 0;
-    int64_t at = 0;
-    for (size_t time = 0; time < times_.size(); ++time) {
-      live += change[time];
-      if (live <= peak.bytes && peak.entry >= 0) continue;
-      peak.bytes = live;
-      std::tie(peak.entry, peak.call) = times_[time];
-      at = static_cast<int64_t>(time);
-    }
-    peak.live = live_at(at);
-    return peak;
+    live.pop_back();
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    return live;
   }
 
   std::vector<LiveBuffer> live_at(int64_t time) const {
@@ -160,7 +177,12 @@ class PeakFinder {
 
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule) {
-  return PeakFinder(plan, position, schedule).run();
+  return LiveFinder(plan, position, schedule).find_peak();
+}
+
+std::vector<int64_t> live_bytes_of_entries(const plan::Plan& plan, const plan::Position& position,
+                                           const std::string& schedule) {
+  return LiveFinder(plan, position, schedule).most_of_entries();
 }
 
 }  // namespace sgtc

@@ -28,4 +28,8 @@ struct LivePeak {
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule);
 
+/// The most bytes that are live during each entry of the schedule, by the same rule.
+std::vector<int64_t> live_bytes_of_entries(const plan::Plan& plan, const plan::Position& position,
+                                           const std::string& schedule);
+
 }  // namespace sgtc

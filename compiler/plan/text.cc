@@ -299,8 +299,8 @@ class Writer {
   void write_prediction() {
     const plan::Prediction& prediction = plan_.prediction;
     if (prediction.step_seconds == 0) return;
-    line("prediction for one nominal core per rank: step " + seconds_text(prediction.step_seconds) +
-         ", bubble " + std::to_string(static_cast<int>(prediction.bubble * 100 + 0.5)) + "%");
+    line("prediction: step " + seconds_text(prediction.step_seconds) + ", bubble " +
+         std::to_string(static_cast<int>(prediction.bubble * 100 + 0.5)) + "%");
   }
 
   const plan::Plan& plan_;

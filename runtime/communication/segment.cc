@@ -9,7 +9,6 @@ namespace {
 constexpr int64_t kPieceBytes = 64 << 10;
 constexpr int64_t kLeastPieceBytes = 4 << 10;
 constexpr int64_t kGroupBytes = 4 << 20;  // for all pieces of a group, while they are not least
-constexpr int64_t kRingBytes = 256 << 10;
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 

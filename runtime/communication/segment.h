@@ -31,6 +31,9 @@ struct ChannelCounters {
   alignas(64) std::atomic<int64_t> read{0};
 };
 
+/// The largest ring between two members: a message up to this size leaves its sender at once.
+inline constexpr int64_t kRingBytes = 256 << 10;
+
 /// Rounds whose pieces are kept: how far members may be apart within collectives.
 inline constexpr int64_t kRoundSlots = 4;
 

@@ -1,6 +1,8 @@
 // The text of plans for people.
 #include "plan/text.h"
 
+#include <algorithm>
+
 #include "plan/live_buffers.h"
 #include "plan/quantities.h"
 #include "plan/schedule_chart.h"
@@ -145,7 +147,19 @@ TEST_CASE("the live peak counts instances of slots and rings") {
   CHECK(peak.live[0].instances == 2);
 }
 
+TEST_CASE("the live bytes of entries reach the peak in its entry") {
+  const plan::Plan plan = load_plan("zero3.json");
+  const plan::Position& position = plan.positions[0];
+  const LivePeak peak = find_live_peak(plan, position, "train");
+  const std::vector<int64_t> live = live_bytes_of_entries(plan, position, "train");
+  REQUIRE(live.size() == position.schedules.at("train").size());
+  CHECK(live[static_cast<size_t>(peak.entry)] == peak.bytes);
+  CHECK(*std::max_element(live.begin(), live.end()) == peak.bytes);
+  CHECK(*std::min_element(live.begin(), live.end()) > 0);
+}
+
 TEST_CASE("a schedule that a position does not have has no peak") {
   const plan::Plan plan = load_plan("zero3.json");
+  CHECK(live_bytes_of_entries(plan, plan.positions[0], "evaluate").empty());
   CHECK(find_live_peak(plan, plan.positions[0], "evaluate").entry == -1);
 }

@@ -83,7 +83,7 @@ def test_the_plan_shows_launches(bench):
     text = bench.sgtc("model.onnx", "--target", "sm_90a", "--emit", "plan").stdout
     assert "target        sm_90a, 132 multiprocessors" in text, text
     assert "grid threads      shared  nodes" in text, text
-    assert "prediction" not in text, text
+    assert "prediction: step" in text, text
 
 
 def test_a_program_carries_ptx_and_what_ptxas_makes_of_it(bench):

@@ -1,0 +1,21 @@
+// Simulations as people and trace viewers read them.
+#pragma once
+
+#include <string>
+
+#include "cost/hardware.h"
+#include "plan/format.h"
+#include "simulate/simulate.h"
+
+namespace sgtc {
+
+/// Step time, bubble, overlap and exposed communication, per position and per link. Lines end with
+/// a newline.
+std::string report_text(const plan::Plan& plan, const Hardware& hardware,
+                        const Simulation& simulation);
+
+/// The timeline in the format of chrome://tracing and Perfetto, as `./train --trace` writes it: a
+/// process per position, a thread per stream, an event per entry, and a counter of live bytes.
+std::string trace_json(const plan::Plan& plan, const Simulation& simulation);
+
+}  // namespace sgtc

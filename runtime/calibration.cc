@@ -1,0 +1,151 @@
+#include "calibration.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "communication/segment.h"
+#include "communication_calibration.h"
+#include "durable_file.h"
+#include "failure.h"
+#include "kernel_calibration.h"
+#include "launch/cpu_share.h"
+
+namespace sgtc::runtime {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string cpu_name() {
+  std::string name = "CPU";
+  FILE* file = std::fopen("/proc/cpuinfo", "re");
+  if (!file) return name;
+  char line[256];
+  while (std::fgets(line, sizeof line, file)) {
+    const std::string text = line;
+    const size_t colon = text.find(": ");
+    if (text.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    name = text.substr(colon + 2);
+    if (name.back() == '\n') name.pop_back();
+    break;
+  }
+  std::fclose(file);
+  return name;
+}
+
+class Calibration {
+ public:
+  Calibration(const Program& program, Job& job, const Session& session,
+              RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads)
+      : program_(program),
+        job_(job),
+        session_(session),
+        communicators_(communicators),
+        threads_(threads),
+        host_cpus_(count_host_cpus(cpus)) {}
+
+  Json run() {
+    Json profile = {{"format", "sgtc-hardware"}, {"version", 1},
+                    {"name", cpu_name()},        {"device", "cpu"},
+                    {"units", host_cpus_},       {"eager_bytes", kRingBytes}};
+    if (job_.self().local_size < job_.size()) profile["ranks_per_host"] = job_.self().local_size;
+    ThreadPool threads(threads_);
+    profile["kernels"] = kernels(threads);
+    profile["communications"] = communications(threads);
+    return profile;
+  }
+
+ private:
+  // CPUs of this rank's host that the job may use.
+  int64_t count_host_cpus(const std::vector<int>& cpus) {
+    const std::vector<std::string> all = job_.all_gather(Json(cpus).dump());
+    std::set<int> found;
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      if (job_.members()[rank].node != job_.self().node) continue;
+      for (const Json& cpu : Json::parse(all[rank])) found.insert(cpu.get<int>());
+    }
+    return static_cast<int64_t>(found.size());
+  }
+
+  // As many ranks at once as the host's CPUs can run; then the others.
+  Json kernels(ThreadPool& threads) {
+    const int64_t at_once = std::max<int64_t>(1, host_cpus_ / threads_);
+    int64_t waves = 1;
+    for (const Member& member : job_.members()) {
+      waves = std::max(waves, member.local_rank / at_once + 1);
+    }
+    Json own = Json::object();
+    for (int64_t wave = 0; wave < waves; ++wave) {
+      job_.barrier();
+      if (job_.self().local_rank / at_once == wave) own = measured_kernels(threads);
+    }
+    Json all = Json::object();
+    for (const std::string& text : job_.all_gather(own.dump())) all.update(Json::parse(text));
+    return all;
+  }
+
+  Json measured_kernels(ThreadPool& threads) const {
+    Json result = Json::object();
+    for (const MeasuredKernel& measured : measure_kernels(program_, session_, threads)) {
+      const plan::Kernel& kernel = *measured.kernel;
+      result[kernel.symbol] = {{"kind", kernel.kind},   {"flops", kernel.flops},
+                               {"bytes", kernel.bytes}, {"blocks", kernel.blocks},
+                               {"units", threads_},     {"seconds", measured.seconds}};
+    }
+    return result;
+  }
+
+  Json communications(ThreadPool& threads) {
+    Json result = Json::array();
+    if (!communicators_) return result;
+    Executor executor(threads, communicators_);
+    for (const CommunicationCase& each : communication_cases(session_.plan())) {
+      job_.barrier();
+      Json points = Json::array();
+      if (each.includes(session_.coordinates())) {
+        for (const auto& [bytes, seconds] :
+             measure_communication(each, session_.coordinates(), *communicators_, executor)) {
+          points.push_back({{"bytes", bytes}, {"seconds", seconds}});
+        }
+      }
+      const bool measures = each.measures(session_.coordinates());
+      for (const std::string& text : job_.all_gather(measures ? points.dump() : "")) {
+        if (text.empty()) continue;
+        result.push_back(
+            {{"kind", each.kind}, {"members", each.members}, {"points", Json::parse(text)}});
+      }
+    }
+    return result;
+  }
+
+  const Program& program_;
+  Job& job_;
+  const Session& session_;
+  RankCommunicators* communicators_;
+  int64_t threads_;
+  int64_t host_cpus_;
+};
+
+}  // namespace
+
+void calibrate(const Program& program, Job& job, const Session& session,
+               RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads,
+               const std::string& path) {
+  if (session.plan().target != "cpu") {
+    die("--calibrate", "measures CPUs only, found a program for " + session.plan().target,
+        "compile with --target cpu, or give sgtc --hardware the name of a GPU");
+  }
+  bind_to_cpus(cpus);  // the session bound this thread to one of them
+  const Json profile = Calibration(program, job, session, communicators, cpus, threads).run();
+  if (job.rank() != 0) return;
+  const std::string text = profile.dump(1) + "\n";
+  DurableFile file;
+  require(file.create(path));
+  require(file.write(text.data(), static_cast<int64_t>(text.size())));
+  require(file.finish());
+  std::printf("%zu kernels and %zu communications measured: %s\n", profile["kernels"].size(),
+              profile["communications"].size(), path.c_str());
+}
+
+}  // namespace sgtc::runtime

@@ -1,0 +1,124 @@
+#include "kernel_calibration.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "schedule_entries.h"
+#include "trace.h"
+
+namespace sgtc::runtime {
+namespace {
+
+constexpr size_t kMostCalls = 4;  // of one kernel, which take turns
+constexpr size_t kLeastSamples = 5;
+constexpr size_t kMostSamples = 40;
+constexpr double kEnoughSeconds = 0.04;  // of samples of one kernel
+constexpr int64_t kLine = 64;            // bytes
+
+struct Call {
+  std::vector<void*> arguments;
+  int64_t micro_batch = 0;
+};
+
+struct KernelCalls {
+  const plan::Kernel* kernel = nullptr;
+  decltype(SgtcKernel::function) function = nullptr;
+  std::vector<Call> calls;
+};
+
+// Writes to every cache line of one part of a buffer per block.
+void sweep(void* const* arguments, int64_t block_begin, int64_t block_end, int64_t) {
+  const int64_t bytes = *static_cast<const int64_t*>(arguments[1]);
+  unsigned char* begin = static_cast<unsigned char*>(arguments[0]) + block_begin * bytes;
+  unsigned char* end = static_cast<unsigned char*>(arguments[0]) + block_end * bytes;
+  for (unsigned char* line = begin; line < end; line += kLine) ++*line;
+}
+
+// Takes what kernels left in the caches that belong to one core alone.
+class CacheSweeper {
+ public:
+  explicit CacheSweeper(ThreadPool& threads) : threads_(threads) {
+    const int64_t cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    bytes_ = 2 * (cache > 0 ? cache : int64_t{1} << 20);
+    memory_.resize(static_cast<size_t>(bytes_ * threads.size()));
+  }
+
+  void run() {
+    void* const arguments[] = {memory_.data(), &bytes_};
+    threads_.run(sweep, arguments, threads_.size(), 0);
+  }
+
+ private:
+  ThreadPool& threads_;
+  int64_t bytes_ = 0;  // per thread
+  std::vector<unsigned char> memory_;
+};
+
+// The kernels of the schedule in the order of their first calls.
+std::vector<KernelCalls> collect_calls(const Program& program, const Session& session) {
+  const plan::Plan& plan = session.plan();
+  std::map<std::string, KernelCalls> known;
+  for (const plan::Kernel& kernel : plan.kernels) known[kernel.symbol].kernel = &kernel;
+  for (int64_t i = 0; i < program.kernel_count; ++i) {
+    const auto found = known.find(program.kernels[i].symbol);
+    if (found != known.end()) found->second.function = program.kernels[i].function;
+  }
+  const EntryResolver resolver(plan, session.coordinates(), session.memory());
+  const plan::Position& position = plan.positions[static_cast<size_t>(session.coordinates().pp)];
+  const auto schedule = position.schedules.find("train");
+  if (schedule == position.schedules.end()) return {};
+  for (const plan::Entry& entry : schedule->second) {
+    for (const plan::Call& call : resolver.task(entry).calls) {
+      KernelCalls& kernel = known[call.kernel];
+      if (!kernel.function) die_of_bad_plan("there is no kernel " + call.kernel);
+      if (kernel.calls.size() == kMostCalls) continue;
+      Call& added = kernel.calls.emplace_back();
+      added.micro_batch = resolver.global_micro_batch(entry);
+      for (const plan::Argument& argument : call.arguments) {
+        added.arguments.push_back(resolver.range(argument, entry).data);
+      }
+    }
+  }
+  std::vector<KernelCalls> result;
+  for (auto& [symbol, kernel] : known) {
+    if (!kernel.calls.empty()) result.push_back(std::move(kernel));
+  }
+  return result;
+}
+
+double measure(const KernelCalls& kernel, ThreadPool& threads, CacheSweeper& sweeper) {
+  std::vector<double> samples;
+  double sum = 0;
+  while (samples.size() < kMostSamples &&
+         (samples.size() < kLeastSamples || sum < kEnoughSeconds)) {
+    const Call& call = kernel.calls[samples.size() % kernel.calls.size()];
+    sweeper.run();
+    const int64_t begin = monotonic_nanoseconds();
+    threads.run(kernel.function, call.arguments.data(), kernel.kernel->blocks, call.micro_batch);
+    samples.push_back(static_cast<double>(monotonic_nanoseconds() - begin) * 1e-9);
+    sum += samples.back();
+  }
+  return median(std::move(samples));
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<MeasuredKernel> measure_kernels(const Program& program, const Session& session,
+                                            ThreadPool& threads) {
+  CacheSweeper sweeper(threads);
+  std::vector<MeasuredKernel> result;
+  for (const KernelCalls& kernel : collect_calls(program, session)) {
+    result.push_back({kernel.kernel, measure(kernel, threads, sweeper)});
+  }
+  return result;
+}
+
+}  // namespace sgtc::runtime
