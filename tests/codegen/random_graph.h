@@ -11,6 +11,17 @@
 
 namespace sgtc::test {
 
+/// What a set of graphs has.
+struct Coverage {
+  std::map<Op, int> used;  // graphs with the operator
+  int deep = 0;            // with a chain of 10 operators or more
+  int empty = 0;           // with a tensor without elements
+  int single = 0;          // with a dimension of size 1 beside larger ones
+  int fanning = 0;         // with a value that has three users or more
+
+  void add(const Graph& graph);
+};
+
 /// Builds a forward graph operator by operator. Operands are values that exist, the newest with
 /// probability one half, so that chains get deep and values have several users, or new parameters.
 /// Where an operator is steep or undefined its operand is mapped into a harmless range first.
@@ -18,9 +29,9 @@ class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed), e_(graph_) {}
 
-  /// A graph with `operators` draws and the sum of all that nothing uses as its loss. Counts in
-  /// `used` the operators that it has.
-  Graph build(int operators, std::map<Op, int>& used);
+  /// A graph with `operators` draws and the sum of all that nothing uses as its loss, which is not
+  /// part of what is added to `coverage`.
+  Graph build(int operators, Coverage& coverage);
 
   /// The operators that `build` draws from.
   static std::vector<Op> operators();
