@@ -1,6 +1,6 @@
 """Random training graphs: micro-batches and pipelines train like one batch on one rank.
 
-random_models.py [TEST...]; SGTC_RANDOM_MODELS says how many graphs, few by default.
+random_models.py [TEST...]; SGTC_RANDOM_TRAININGS says how many graphs, few by default.
 """
 
 import os
@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from harness import expect_near, run_tests
 from mesh_models import train
 
-COUNT = int(os.environ.get("SGTC_RANDOM_MODELS", "3"))
+COUNT = int(os.environ.get("SGTC_RANDOM_TRAININGS", "3"))
 ROWS, STEPS = 4, 3
 
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The long form of two tests: random graphs with their gradients against an interpreter in double,
+# and random models with micro-batches and in pipelines against one batch on one rank.
+#
+#   scripts/random_graphs.sh [GRAPHS] [MODELS]    default 2000 and 40; needs the release build
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+SGTC_RANDOM_GRAPHS=${1:-2000} build/bin/test_codegen \
+  "random graphs compute what an interpreter in double computes"
+SGTC=$PWD/build/bin/sgtc SGTC_MODEL=$PWD/build/bin/sgtc-model \
+  SGTC_PYTHON=$PWD/build/venv/bin/python SGTC_RANDOM_TRAININGS=${2:-40} \
+  bash tests/tool/random_models.sh
