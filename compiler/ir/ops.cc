@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "ir/limits.h"
 #include "ir/shape_rules.h"
 #include "support/diagnostics.h"
 
@@ -220,7 +221,9 @@ std::vector<TensorType> infer_types(Op op, const std::vector<TensorType>& operan
   try {
     check_operand_count(e.info, operands.size());
     check_attribute_names(e, attributes);
-    return e.rule({op, operands, attributes});
+    std::vector<TensorType> results = e.rule({op, operands, attributes});
+    for (const TensorType& result : results) check_size(result);
+    return results;
   } catch (const Error& error) {
     throw Error(std::string(e.info.name) + ": " + error.what());
   }

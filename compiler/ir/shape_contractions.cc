@@ -60,6 +60,13 @@ int64_t group_count(const Call& call, int64_t channels, const char* what) {
   return groups;
 }
 
+// A weight without output channels has any number of groups.
+int64_t product_of(int64_t channels, int64_t groups) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(channels, groups, &product)) return product;
+  mismatch("fewer groups", std::to_string(groups));
+}
+
 Shape with_spatial(int64_t first, int64_t second, const Shape& spatial) {
   Shape shape = {first, second};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
@@ -140,8 +147,9 @@ Types conv(const Call& call) {
   const Shape& x = call.shape(0);
   const Shape& w = call.shape(1);
   const int64_t groups = group_count(call, w[0], "output channels");
-  if (x[1] != w[1] * groups) {
-    mismatch(std::to_string(w[1] * groups) + " input channels (" + std::to_string(groups) +
+  const int64_t channels = product_of(w[1], groups);
+  if (x[1] != channels) {
+    mismatch(std::to_string(channels) + " input channels (" + std::to_string(groups) +
                  " groups of " + std::to_string(w[1]) + ")",
              std::to_string(x[1]));
   }
@@ -159,7 +167,8 @@ Types conv_input_grad(const Call& call) {
   const Shape& input = call.integers("input", spatial, 0);
   const Window window = window_of(call, spatial_of(w));
   call.need_shape(0, with_spatial(call.shape(0)[0], w[0], conv_output(window, input)));
-  return {{product_dtype(call), with_spatial(call.shape(0)[0], w[1] * groups, input)}};
+  const int64_t channels = product_of(w[1], groups);
+  return {{product_dtype(call), with_spatial(call.shape(0)[0], channels, input)}};
 }
 
 Types conv_weight_grad(const Call& call) {
