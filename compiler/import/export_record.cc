@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kSignatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr const char* kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
 constexpr const char* kCallKey = "pkg.torch.onnx.fx_node";
+constexpr const char* kScopesKey = "pkg.torch.onnx.name_scopes";
 constexpr std::string_view kCallPrefix = "[target=torch.ops.aten.";
 constexpr std::string_view kArguments = "(args = (";
 
@@ -76,6 +77,16 @@ std::optional<int64_t> recorded_padding(const onnx::NodeProto& node) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
   const bool read = error == std::errc() && end == text.data() + text.size();
   return read && row >= 0 ? std::optional<int64_t>(row) : std::nullopt;
+}
+
+std::string recorded_module(const onnx::NodeProto& node) {
+  for (const auto& entry : node.metadata_props()) {
+    if (entry.key() != kScopesKey) continue;
+    // The modules from the outermost on, then the call.
+    const std::vector<std::string> scopes = quoted(entry.value());
+    if (scopes.size() >= 2) return scopes[scopes.size() - 2];
+  }
+  return "";
 }
 
 void record_folding(onnx::GraphProto& graph, const std::string& initializer,

@@ -32,6 +32,10 @@ std::optional<RecordedCall> recorded_call(const onnx::NodeProto& node);
 /// The row of an embedding's table that is padding and not trained; nothing for other nodes.
 std::optional<int64_t> recorded_padding(const onnx::NodeProto& node);
 
+/// The module in whose code PyTorch called what became the node: "model.layers.0.norm"; empty if it
+/// is not recorded or is the whole model.
+std::string recorded_module(const onnx::NodeProto& node);
+
 /// The signature in a file of PyTorch's torch.export exporter. Its optimizer folds parameters into
 /// constants, drops biases that are zero and merges equal tensors; the names that it leaves in the
 /// file tell which initializers were parameters and which parameters are gone.
@@ -41,6 +45,7 @@ class ExportRecord {
 
   bool present() const { return present_; }
   Origin origin(const std::string& initializer) const;
+  bool is_parameter(const std::string& name) const { return parameter_set_.count(name) != 0; }
   /// The parameter or buffer that an argument of a recorded call names; empty for other arguments.
   std::string tensor_of(const std::string& argument) const;
   /// The names of all values folded into the initializer, parameters among them.

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "import/restore_parameters.h"
+#include "import/tie_copies.h"
 #include "support/sha256.h"
 
 namespace sgtc {
@@ -195,6 +196,7 @@ OnnxModel OnnxModel::from_proto(onnx::ModelProto proto, const std::string& name,
   }
   model.given_gradients_ = take_given_gradients(*proto.mutable_graph());
   restore_parameters(*proto.mutable_graph(), *model.external_, name, diagnostics);
+  tie_copies(*proto.mutable_graph(), *model.external_, name, diagnostics);
   model.proto_ = std::make_shared<const onnx::ModelProto>(std::move(proto));
   for (const auto& function : model.proto_->functions()) {
     model.functions_[{canonical_domain(function.domain()), function.name()}] = &function;

@@ -2,7 +2,8 @@
 // zero biases of one size, all ones of normalizations), drops biases that are zero and replaces an
 // expanded parameter by its copies. Trained as they stand, such tensors would be tied, missing or
 // free to drift apart. The optimizer leaves the record of PyTorch's calls beside the nodes, which
-// names the parameters; so the file is repaired before anything is made of it.
+// names the parameters; so the file is repaired before anything is made of it. Of tensors that were
+// computed from parameters before they were merged, only the module of each call is known.
 //
 // Left out: a MatMul whose bias is gone with its Add (the optimizer does not do that), copies in
 // which only some rows are equal, and nodes inside functions.
@@ -146,7 +147,11 @@ class Restoration {
       : graph_(graph), external_(external), record_(graph) {
     for (int i = 0; i < graph.initializer_size(); ++i)
       initializers_[graph.initializer(i).name()] = i;
-    for (const auto& [name, at] : initializers_) taken_.insert(name);
+    for (const auto& [name, at] : initializers_) {
+      taken_.insert(name);
+      held_.insert(name);
+      for (const std::string& folded : record_.folded_parameters(name)) held_.insert(folded);
+    }
     for (const auto& input : graph.input()) taken_.insert(input.name());
     for (const auto& node : graph.node()) taken_.insert(node.output().begin(), node.output().end());
   }
@@ -213,12 +218,23 @@ class Restoration {
            std::count(folded.begin(), folded.end(), parameter) != 0;
   }
 
+  // Of an initializer that was computed from a parameter of another module: the parameter of the
+  // node's own module that has the same name there, if the file holds no tensor of it.
+  std::string counterpart(const onnx::NodeProto& node, const std::string& holder) const {
+    const std::vector<std::string> folded = record_.folded_parameters(holder);
+    const size_t dot = folded.size() == 1 ? folded[0].rfind('.') : std::string::npos;
+    if (dot == std::string::npos) return "";
+    const std::string own = recorded_module(node) + folded[0].substr(dot);
+    return record_.is_parameter(own) && held_.count(own) == 0 ? own : "";
+  }
+
   // The parameter that should be in place of the initializer at an input; empty for none. A single
   // number that is no parameter is part of how the call was written: an epsilon.
   std::string replacement(const onnx::NodeProto& node, int input) const {
     const std::string& holder = node.input(input);
     const std::string parameter = wanted(node, input);
-    if (parameter.empty() || stands_for(holder, parameter)) return "";
+    if (parameter.empty()) return counterpart(node, holder);
+    if (stands_for(holder, parameter)) return "";
     const bool number = element_count_of(*find(holder)) == 1 &&
                         record_.origin(holder) != Origin::kParameter &&
                         sole_tensor(*recorded_call(node)) != parameter;
@@ -360,6 +376,7 @@ class Restoration {
   const ExternalData& external_;
   const ExportRecord record_;
   std::map<std::string, int> initializers_;  // positions by name
+  std::set<std::string> held_;  // initializers, and parameters that they were computed from
   std::set<std::string> taken_;
   std::set<std::string> restored_;
 };

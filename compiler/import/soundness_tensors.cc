@@ -7,6 +7,7 @@
 #include <set>
 
 #include "import/soundness.h"
+#include "import/tensor.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -26,33 +27,12 @@ LiteralPtr contents_of(const Value& value) {
   return value.kind == ValueKind::kState ? value.initial.literal : nullptr;
 }
 
-bool is_uniform(const Literal& literal) {
-  for (int64_t i = 1; i < literal.element_count(); ++i) {
-    if (literal.as_double(i) != literal.as_double(0)) return false;
-  }
-  return true;
-}
-
-// Elements of a [rows, columns] matrix `b` in the order of its transpose equal those of `a`.
-bool is_transpose(const Literal& a, const Literal& b) {
-  const int64_t rows = b.shape()[0], columns = b.shape()[1];
-  const auto size = static_cast<size_t>(size_of(a.dtype()));
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    const auto at = static_cast<size_t>(i),
-               other = static_cast<size_t>(i % rows * columns + i / rows);
-    if (std::memcmp(&a.bytes()[at * size], &b.bytes()[other * size], size) != 0) return false;
-  }
-  return true;
-}
-
 std::string relation(const Literal& a, const Literal& b) {
   if (a.shape() == b.shape() &&
       std::memcmp(a.bytes().data(), b.bytes().data(), a.bytes().size()) == 0) {
     return "equals";
   }
-  const bool matrices = a.shape().size() == 2 && b.shape().size() == 2;
-  const bool turned = matrices && a.shape()[0] == b.shape()[1] && a.shape()[1] == b.shape()[0];
-  return turned && is_transpose(a, b) ? "is the transpose of" : "";
+  return is_transpose(a, b) ? "is the transpose of" : "";
 }
 
 // Matrices and larger that are equal or transposed, among those of the same sizes in any order.

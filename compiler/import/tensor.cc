@@ -199,4 +199,29 @@ LiteralPtr literal_of(const onnx::SparseTensorProto& sparse, const ExternalData&
   return dense;
 }
 
+bool is_uniform(const Literal& literal) {
+  for (int64_t i = 1; i < literal.element_count(); ++i) {
+    if (literal.as_double(i) != literal.as_double(0)) return false;
+  }
+  return true;
+}
+
+bool is_transpose(const Literal& a, const Literal& b) {
+  Shape expected = b.shape();
+  if (expected.size() < 2) return false;
+  const int64_t columns = expected[expected.size() - 1], rows = expected[expected.size() - 2];
+  std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
+  if (a.shape() != expected) return false;
+  const auto size = static_cast<size_t>(size_of(a.dtype()));
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    const int64_t within = i % (rows * columns);
+    const int64_t other = i - within + within % rows * columns + within / rows;
+    if (std::memcmp(&a.bytes()[static_cast<size_t>(i) * size],
+                    &b.bytes()[static_cast<size_t>(other) * size], size) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace sgtc

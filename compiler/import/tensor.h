@@ -35,4 +35,10 @@ LiteralPtr literal_of(const onnx::TensorProto& tensor, const ExternalData& exter
 LiteralPtr literal_of(const onnx::SparseTensorProto& sparse, const ExternalData& external,
                       const std::shared_ptr<const void>& owner);
 
+/// Whether all elements are the same number.
+bool is_uniform(const Literal& literal);
+
+/// Whether `a` is `b`, of the same dtype, with its last two dimensions exchanged.
+bool is_transpose(const Literal& a, const Literal& b);
+
 }  // namespace sgtc

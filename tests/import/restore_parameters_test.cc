@@ -2,82 +2,14 @@
 // of the calls they belonged to.
 #include "import/restore_parameters.h"
 
-#include <algorithm>
-
 #include "import/export_record.h"
-#include "import/helper.h"
+#include "import/exported_file.h"
 #include "support/catch.h"
 
 using namespace sgtc;
 using namespace sgtc::testing;
 
 namespace {
-
-constexpr const char* kSignatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
-constexpr const char* kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
-constexpr const char* kCallKey = "pkg.torch.onnx.fx_node";
-
-void set_call(onnx::NodeProto& node, const std::string& op, const std::string& arguments) {
-  auto* entry = node.add_metadata_props();
-  entry->set_key(kCallKey);
-  entry->set_value("%v : [num_users=1] = call_function[target=torch.ops.aten." + op + "](args = (" +
-                   arguments + "), kwargs = {})");
-}
-
-// A file with parameters of the given names, whose arguments are %p_NAME, and one recorded call
-// ("op.overload: arguments") per node; an empty one records nothing.
-struct Exported {
-  onnx::ModelProto proto;
-
-  Exported(const std::string& graph, const std::vector<std::string>& parameters,
-           const std::vector<std::string>& calls)
-      : proto(parse_onnx("<ir_version: 10, opset_import: [\"\" : 18]>\n" + graph)) {
-    std::string signature;
-    for (const std::string& name : parameters) {
-      signature += "p_" + name + ": PARAMETER target='" + name + "'\n";
-    }
-    auto* entry = proto.mutable_graph()->add_metadata_props();
-    entry->set_key(kSignatureKey);
-    entry->set_value(signature);
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const size_t colon = calls[i].find(':');
-      if (colon == std::string::npos) continue;
-      set_call(*proto.mutable_graph()->mutable_node(static_cast<int>(i)), calls[i].substr(0, colon),
-               calls[i].substr(colon + 2));
-    }
-  }
-
-  Exported& folded(const std::string& initializer, const std::string& values) {
-    auto* value = proto.mutable_graph()->add_value_info();
-    value->set_name(initializer);
-    auto* entry = value->add_metadata_props();
-    entry->set_key(kFoldedKey);
-    entry->set_value(values);
-    return *this;
-  }
-
-  std::vector<Diagnostic> warnings;
-
-  Graph import(const ImportOptions& options = {}) {
-    Diagnostics diagnostics;
-    const OnnxModel model = OnnxModel::from_proto(proto, "m.onnx", ".", diagnostics);
-    Graph graph = import_graph(model, options, diagnostics);
-    verify(graph, "import");
-    warnings = diagnostics.all();
-    return graph;
-  }
-};
-
-std::vector<std::string> parameters_of(const Graph& graph) {
-  std::vector<std::string> names;
-  for (ValueId state : graph.states) {
-    if (graph.value(state).role == StateRole::kParameter) names.push_back(graph.value(state).name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-using Names = std::vector<std::string>;
 
 // Two LayerNorms over [2], then the sum of all.
 std::string two_norms(const std::string& second_scale) {
@@ -202,6 +134,45 @@ TEST_CASE("merged tensors that were computed from parameters keep that record") 
       "h = MatMul (x, v1)\nu = MatMul (x, v1)\ny = Add (h, u)\nl = ReduceSum <keepdims = 0> (y) }",
       {"a", "b"}, {"linear.default: %x, %p_a", "linear.default: %x, %p_b", "", ""});
   CHECK(parameters_of(file.folded("v1", "['a']").import()) == Names{"b_v1", "v1"});
+}
+
+namespace {
+
+// Two products with one initializer, which the record derives from a parameter of module "m.a".
+Exported merged_scales(const std::string& second_module) {
+  Exported file(
+      "g (float[3,2] x) => (float l) <float[2] v = {2, 2}> {\n"
+      "h = Mul (x, v)\ny = Mul (h, v)\nl = ReduceSum <keepdims = 0> (y) }",
+      {"m.a.scale", "m.b.scale"}, {"mul.Tensor: %x, %add", "mul.Tensor: %h, %add_1", ""});
+  file.folded("v", "['m.a.scale', 'val_1']");
+  set_module(*file.proto.mutable_graph()->mutable_node(0), "m.a");
+  set_module(*file.proto.mutable_graph()->mutable_node(1), second_module);
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("the module of a call tells which parameter a computed tensor stands for") {
+  const Graph graph = merged_scales("m.b").import();
+  CHECK(parameters_of(graph) == Names{"m.b.scale_v", "v"});
+  CHECK(graph.value(graph.find("m.b.scale_v")).initial.literal->as_double(0) == 2);
+}
+
+TEST_CASE("a computed tensor stays shared where its module has no other parameter") {
+  CHECK(parameters_of(merged_scales("m.a").import()) == Names{"v"});
+  CHECK(parameters_of(merged_scales("m.c").import()) == Names{"v"});
+  CHECK(parameters_of(merged_scales("").import()) == Names{"v"});
+}
+
+TEST_CASE("the module of a recorded call") {
+  onnx::NodeProto node;
+  CHECK(recorded_module(node).empty());
+  set_module(node, "m.a");
+  CHECK(recorded_module(node) == "m.a");
+  for (const char* text : {"", "[]", "['", "['mul']"}) {
+    node.mutable_metadata_props(0)->set_value(text);
+    CHECK(recorded_module(node).empty());
+  }
 }
 
 TEST_CASE("biases that were dropped as zero are parameters again") {
