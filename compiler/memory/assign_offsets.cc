@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "memory/frames.h"
 #include "memory/plan_offsets.h"
 #include "schedule/arena_alignment.h"
 #include "support/diagnostics.h"
@@ -16,44 +17,108 @@ int64_t size_of(const plan::Buffer& buffer) {
   return (buffer.count - 1) * buffer.stride + buffer.bytes;
 }
 
-// The buffers of one schedule.
-struct Region {
-  std::vector<size_t> buffers;
-  std::vector<Interval> intervals;
-};
+class PositionPlacer {
+ public:
+  PositionPlacer(plan::Position& position, const std::vector<BufferUse>& uses, int64_t alignment)
+      : position_(position), uses_(uses), alignment_(alignment) {
+    SGTC_CHECK(uses.size() == position.buffers.size(), "a use per buffer is expected");
+  }
 
-void place_position(plan::Position& position, const std::vector<BufferUse>& uses,
-                    int64_t alignment) {
-  SGTC_CHECK(uses.size() == position.buffers.size(), "a use per buffer is expected");
-  std::map<std::string, Region> regions;
-  int64_t end = 0;
-  for (size_t b = 0; b < uses.size(); ++b) {
-    plan::Buffer& buffer = position.buffers[b];
-    if (uses[b].schedule.empty()) {
-      buffer.offset = end;
-      end += align(size_of(buffer), alignment);
-      continue;
+  void run() {
+    std::map<std::string, std::vector<size_t>> regions;  // buffers of each schedule
+    int64_t end = 0;
+    for (size_t b = 0; b < uses_.size(); ++b) {
+      if (!uses_[b].schedule.empty()) {
+        regions[uses_[b].schedule].push_back(b);
+        continue;
+      }
+      buffer(b).offset = end;
+      end += align(size_of(buffer(b)), alignment_);
     }
-    Region& region = regions[uses[b].schedule];
-    region.buffers.push_back(b);
-    region.intervals.push_back({size_of(buffer), uses[b].first, uses[b].last, alignment});
-  }
-  position.arena_bytes = end;
-  for (const auto& [schedule, region] : regions) {
-    const Offsets offsets = plan_offsets(region.intervals);
-    for (size_t i = 0; i < region.buffers.size(); ++i) {
-      position.buffers[region.buffers[i]].offset = end + offsets.offsets[i];
+    position_.arena_bytes = end;
+    for (const auto& [schedule, buffers] : regions) {
+      position_.arena_bytes = std::max(position_.arena_bytes, place_region(buffers, end));
     }
-    position.arena_bytes = std::max(position.arena_bytes, end + align(offsets.peak, alignment));
   }
-}
+
+ private:
+  plan::Buffer& buffer(size_t b) { return position_.buffers[b]; }
+
+  // All frames of a schedule: one interval for `plan_offsets`.
+  struct Frames {
+    std::vector<size_t> buffers;  // that lie in them, with offsets from the first frame's begin
+    Interval interval;
+  };
+
+  // Places a schedule's buffers from `begin` on and returns the end.
+  int64_t place_region(const std::vector<size_t>& buffers, int64_t begin) {
+    std::vector<size_t> rest;
+    const Frames frames = form_frames(buffers, rest);
+    std::vector<Interval> intervals = {frames.interval};
+    for (const size_t b : rest) {
+      intervals.push_back({size_of(buffer(b)), uses_[b].first, uses_[b].last, alignment_});
+    }
+    const Offsets offsets = plan_offsets(intervals);
+    for (const size_t b : frames.buffers) buffer(b).offset += begin + offsets.offsets[0];
+    for (size_t i = 0; i < rest.size(); ++i) {
+      buffer(rest[i]).offset = begin + offsets.offsets[i + 1];
+    }
+    return begin + align(offsets.peak, alignment_);
+  }
+
+  // Forms frames for what several micro-batches keep, if any do, and what fits beside it. The other
+  // buffers are left in `rest`.
+  Frames form_frames(const std::vector<size_t>& buffers, std::vector<size_t>& rest) {
+    int64_t slots = 1;
+    for (const size_t b : buffers) slots = std::max(slots, is_kept(b) ? buffer(b).count : 1);
+    std::vector<size_t> members;
+    std::vector<FrameBuffer> frame_buffers;
+    for (const size_t b : buffers) {
+      if (slots == 1 || !uses_[b].in_passes) {
+        rest.push_back(b);
+        continue;
+      }
+      const Interval interval = {buffer(b).bytes, uses_[b].pass_first, uses_[b].pass_last,
+                                 alignment_};
+      members.push_back(b);
+      frame_buffers.push_back({interval, is_kept(b)});
+    }
+    const Frame frame = plan_frame(frame_buffers);
+    Frames frames;
+    frames.interval = {slots * frame.bytes, 0, 0, alignment_};
+    for (size_t i = 0; i < members.size(); ++i) {
+      const size_t b = members[i];
+      if (!frame.offsets[i]) {
+        rest.push_back(b);
+        continue;
+      }
+      const bool is_first = frames.buffers.empty();
+      frames.interval.first =
+          is_first ? uses_[b].first : std::min(frames.interval.first, uses_[b].first);
+      frames.interval.last = std::max(frames.interval.last, uses_[b].last);
+      frames.buffers.push_back(b);
+      plan::Buffer& placed = buffer(b);
+      placed.scope = "slot";
+      placed.count = slots;
+      placed.stride = frame.bytes;
+      placed.offset = *frame.offsets[i];
+    }
+    return frames;
+  }
+
+  bool is_kept(size_t b) { return buffer(b).scope == "slot" && buffer(b).count > 1; }
+
+  plan::Position& position_;
+  const std::vector<BufferUse>& uses_;
+  const int64_t alignment_;
+};
 
 }  // namespace
 
 void assign_offsets(plan::Plan& plan, const std::vector<std::vector<BufferUse>>& uses) {
   plan.prediction.peak_bytes.clear();
   for (size_t p = 0; p < plan.positions.size(); ++p) {
-    place_position(plan.positions[p], uses[p], arena_alignment(plan));
+    PositionPlacer(plan.positions[p], uses[p], arena_alignment(plan)).run();
     plan.prediction.peak_bytes.push_back(plan.positions[p].arena_bytes);
   }
 }

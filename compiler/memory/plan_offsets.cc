@@ -2,11 +2,14 @@
 // steps are mild: lifetimes nest (what forward writes first, backward reads last) and few sizes
 // occur. So buffers are placed one by one, each at the lowest offset where it meets no placed
 // buffer that it conflicts with, in several orders; the best order is then improved by moving
-// single buffers within it, those that reach the peak most often, until the bound is reached or a
-// budget of work, counted in visited conflicts and so equal on every machine, is spent.
+// single buffers within it, those that reach the peak most often. Where that does not reach the
+// largest live set, an exhaustive search (canonical_search.h) halves the distance between the two
+// again and again: it finds a placement below a limit, or proves that there is none, or gives up.
+// Small instances get the least peak that way, large ones keep what was found. All work is bounded
+// in steps, so the result is equal on every machine.
 //
-// Left out: exact search (integer programming takes minutes at 1000 buffers) and splitting or
-// moving of buffers, which would cost copies.
+// Left out: integer programming, which takes minutes at 1000 buffers, and splitting or moving of
+// buffers, which would cost copies.
 #include "memory/plan_offsets.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@
 #include <numeric>
 #include <random>
 
+#include "memory/canonical_search.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -21,8 +25,13 @@ namespace {
 
 using Order = std::vector<int32_t>;
 
+/// `conflicts[i]`: the intervals that overlap interval i in time. Symmetric.
+using Conflicts = std::vector<std::vector<int32_t>>;
+
 constexpr int64_t kWorkBudget = 30'000'000;  // visited conflicts; about half a second
 constexpr int kMaxRounds = 10000;
+constexpr int64_t kSearchSteps = 100'000'000;  // about half a second
+constexpr int64_t kTries = 4;                  // a limit gets this part of the steps that are left
 
 int64_t round_up(int64_t value, int64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
@@ -34,34 +43,34 @@ struct Range {
   int64_t end = 0;
 };
 
-// The lowest aligned offset at which `block` meets none of `taken`, which gets sorted.
-int64_t lowest_gap(std::vector<Range>& taken, const Block& block) {
+// The lowest aligned offset at which `interval` meets none of `taken`, which gets sorted.
+int64_t lowest_gap(std::vector<Range>& taken, const Interval& interval) {
   std::sort(taken.begin(), taken.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   int64_t offset = 0;
   for (const Range& range : taken) {
-    if (offset + block.size <= range.begin) break;
-    offset = std::max(offset, round_up(range.end, block.alignment));
+    if (offset + interval.size <= range.begin) break;
+    offset = std::max(offset, round_up(range.end, interval.alignment));
   }
   return offset;
 }
 
-Offsets place_in_order(const std::vector<Block>& blocks, const Conflicts& conflicts,
+Offsets place_in_order(const std::vector<Interval>& intervals, const Conflicts& conflicts,
                        const Order& order) {
   Offsets result;
-  result.offsets.assign(blocks.size(), -1);
+  result.offsets.assign(intervals.size(), -1);
   std::vector<Range> taken;
   for (const int32_t i : order) {
-    const Block& block = blocks[static_cast<size_t>(i)];
+    const Interval& interval = intervals[static_cast<size_t>(i)];
     taken.clear();
     for (const int32_t other : conflicts[static_cast<size_t>(i)]) {
       const int64_t begin = result.offsets[static_cast<size_t>(other)];
-      const int64_t size = blocks[static_cast<size_t>(other)].size;
+      const int64_t size = intervals[static_cast<size_t>(other)].size;
       if (begin >= 0 && size > 0) taken.push_back({begin, begin + size});
     }
-    const int64_t offset = block.size == 0 ? 0 : lowest_gap(taken, block);
+    const int64_t offset = interval.size == 0 ? 0 : lowest_gap(taken, interval);
     result.offsets[static_cast<size_t>(i)] = offset;
-    result.peak = std::max(result.peak, offset + block.size);
+    result.peak = std::max(result.peak, offset + interval.size);
   }
   return result;
 }
@@ -84,23 +93,23 @@ struct Candidate {
 };
 
 // Places in the order of the buffers that reach the peak.
-std::vector<size_t> places_at_peak(const Candidate& best, const std::vector<Block>& blocks) {
+std::vector<size_t> places_at_peak(const Candidate& best, const std::vector<Interval>& intervals) {
   std::vector<size_t> places;
   for (size_t place = 0; place < best.order.size(); ++place) {
     const auto i = static_cast<size_t>(best.order[place]);
-    if (best.offsets.offsets[i] + blocks[i].size == best.offsets.peak) places.push_back(place);
+    if (best.offsets.offsets[i] + intervals[i].size == best.offsets.peak) places.push_back(place);
   }
   return places;
 }
 
 // Moves a buffer to a random place: every other time one that reaches the peak to an earlier one.
-Order changed_order(const Candidate& best, const std::vector<Block>& blocks,
+Order changed_order(const Candidate& best, const std::vector<Interval>& intervals,
                     std::mt19937_64& random) {
   Order order = best.order;
   size_t from = random() % order.size();
   size_t to = random() % order.size();
   if (random() % 2 == 0) {
-    const std::vector<size_t> at_peak = places_at_peak(best, blocks);
+    const std::vector<size_t> at_peak = places_at_peak(best, intervals);
     from = at_peak[random() % at_peak.size()];
     if (from > 0) to = random() % from;
   }
@@ -116,21 +125,39 @@ int64_t work_of(const Conflicts& conflicts) {
   return work;
 }
 
-Offsets search(const std::vector<Block>& blocks, const Conflicts& conflicts, int64_t bound,
-               const std::vector<Order>& orders) {
+Offsets place_greedily(const std::vector<Interval>& intervals, const Conflicts& conflicts,
+                       int64_t bound, const std::vector<Order>& orders) {
   Candidate best;
   for (const Order& order : orders) {
-    Offsets offsets = place_in_order(blocks, conflicts, order);
+    Offsets offsets = place_in_order(intervals, conflicts, order);
     if (best.order.empty() || offsets.peak < best.offsets.peak) best = {order, std::move(offsets)};
   }
   std::mt19937_64 random(1);
   const int64_t rounds = std::min<int64_t>(kMaxRounds, kWorkBudget / work_of(conflicts));
   for (int64_t round = 0; round < rounds && best.offsets.peak > bound; ++round) {
-    Order order = changed_order(best, blocks, random);
-    Offsets offsets = place_in_order(blocks, conflicts, order);
+    Order order = changed_order(best, intervals, random);
+    Offsets offsets = place_in_order(intervals, conflicts, order);
     if (offsets.peak <= best.offsets.peak) best = {std::move(order), std::move(offsets)};
   }
   return best.offsets;
+}
+
+// The best placement that an exhaustive search finds between the bound, which it tries first, and
+// the greedy one.
+Offsets approach(const std::vector<Interval>& intervals, int64_t bound, Offsets best) {
+  int64_t low = bound - 1;  // too little, or given up
+  int64_t left = kSearchSteps;
+  for (int64_t limit = bound; limit < best.peak && left > 0;
+       limit = low + (best.peak - low + 1) / 2) {
+    CanonicalSearch found = search_canonical(intervals, limit, left / kTries);
+    left -= found.steps;
+    if (found.placement) {
+      best = std::move(*found.placement);
+    } else {
+      low = limit;
+    }
+  }
+  return best;
 }
 
 // Pairs that overlap in time, found by a sweep over the starts.
@@ -202,30 +229,16 @@ std::vector<Order> orders_of(const std::vector<Interval>& intervals, int64_t pea
 int64_t live_bound(const std::vector<Interval>& intervals) { return live_peak(intervals).bytes; }
 
 Offsets plan_offsets(const std::vector<Interval>& intervals) {
-  std::vector<Block> blocks;
   for (const Interval& interval : intervals) {
     SGTC_CHECK(interval.size >= 0 && interval.first <= interval.last,
                "interval ends before it starts");
     SGTC_CHECK(interval.alignment > 0 && (interval.alignment & (interval.alignment - 1)) == 0,
                "alignment is not a power of two");
-    blocks.push_back({interval.size, interval.alignment});
   }
   const LivePeak peak = live_peak(intervals);
-  return search(blocks, conflicts_of(intervals), peak.bytes, orders_of(intervals, peak.position));
-}
-
-Offsets plan_offsets(const std::vector<Block>& blocks, const Conflicts& conflicts, int64_t bound) {
-  SGTC_CHECK(blocks.size() == conflicts.size(), "a conflict list per block is expected");
-  const auto conflicting_bytes = [&](size_t i) {
-    int64_t bytes = blocks[i].size;
-    for (const int32_t other : conflicts[i]) bytes += blocks[static_cast<size_t>(other)].size;
-    return bytes;
-  };
-  const std::vector<Order> orders = {
-      order_by(blocks.size(), [&](size_t i) { return blocks[i].size; }),
-      order_by(blocks.size(), conflicting_bytes),
-  };
-  return search(blocks, conflicts, bound, orders);
+  Offsets greedy = place_greedily(intervals, conflicts_of(intervals), peak.bytes,
+                                  orders_of(intervals, peak.position));
+  return approach(intervals, peak.bytes, std::move(greedy));
 }
 
 }  // namespace sgtc

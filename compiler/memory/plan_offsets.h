@@ -15,15 +15,6 @@ struct Interval {
   int64_t alignment = 64;  // a power of two
 };
 
-/// A buffer without positions, for the general form.
-struct Block {
-  int64_t size = 0;
-  int64_t alignment = 64;
-};
-
-/// `conflicts[i]`: the blocks that may not share a byte with block i. Symmetric.
-using Conflicts = std::vector<std::vector<int32_t>>;
-
 struct Offsets {
   std::vector<int64_t> offsets;  // of each buffer, a multiple of its alignment
   int64_t peak = 0;              // bytes of the arena
@@ -33,12 +24,9 @@ struct Offsets {
 /// placement has a lower peak when all alignments are equal.
 int64_t live_bound(const std::vector<Interval>& intervals);
 
-/// Places every interval so that intervals which overlap in time do not share a byte. The result
-/// depends on the arguments only.
+/// Places every interval so that intervals which overlap in time do not share a byte. The peak is
+/// the least for small instances of one alignment, and for others close to `live_bound` as a rule.
+/// The result depends on the arguments only.
 Offsets plan_offsets(const std::vector<Interval>& intervals);
-
-/// The general form, for buffers of several streams, where "at the same time" is a relation given
-/// by the caller. `bound` is a known lower bound of the peak: the search ends when it is reached.
-Offsets plan_offsets(const std::vector<Block>& blocks, const Conflicts& conflicts, int64_t bound);
 
 }  // namespace sgtc

@@ -96,8 +96,16 @@ class LifetimeFinder {
     return "step";
   }
 
+  static bool is_in_passes(const Storage& storage, const Use& use) {
+    const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
+    return !is_leaf(storage) && !outside && !storage.stacked && !storage.output &&
+           !use.transferred && !use.collected;
+  }
+
   Lifetime lifetime_of(const Storage& storage, const Use& use) {
-    Lifetime lifetime = {true, scope_of(storage, use), use.first, use.last};
+    Lifetime lifetime = {true,     scope_of(storage, use),     use.first,
+                         use.last, is_in_passes(storage, use), use.first,
+                         use.last};
     const bool lasting = passes_.micro_batches > 1 && (storage.stacked || storage.output);
     if (lasting || (lifetime.scope == "slot" && passes_.slots > 1)) {
       lifetime.first = part_at(use.first).first;

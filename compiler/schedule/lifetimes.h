@@ -26,6 +26,11 @@ struct Lifetime {
   std::string scope;  // as in plan::Buffer
   int64_t first = 0;  // times, both included
   int64_t last = 0;
+  /// The forward and backward passes of one micro-batch alone use it, in the order of the kernels:
+  /// each pass writes it anew, from `pass_first` to `pass_last` in the micro-batch's own order.
+  bool in_passes = false;
+  int64_t pass_first = 0;
+  int64_t pass_last = 0;
 };
 
 /// How a position works on micro-batches.

@@ -253,7 +253,12 @@ class PositionBuilder {
       const std::string name = (program.is_evaluation ? "evaluate/" : "") + storage.name;
       program.buffers[s] = append_buffer(name, lifetime.scope, storage.type, storage.bytes,
                                          count_of(program, lifetime));
-      uses_.back() = {program.is_evaluation ? "evaluate" : "train", lifetime.first, lifetime.last};
+      uses_.back() = {program.is_evaluation ? "evaluate" : "train",
+                      lifetime.first,
+                      lifetime.last,
+                      lifetime.in_passes,
+                      lifetime.pass_first,
+                      lifetime.pass_last};
     }
   }
 

@@ -21,6 +21,9 @@ struct BufferUse {
   std::string schedule;  // empty: always
   int64_t first = 0;
   int64_t last = 0;
+  bool in_passes = false;  // as in Lifetime
+  int64_t pass_first = 0;
+  int64_t pass_last = 0;
 };
 
 /// One of the two programs of a position on its way into the plan.

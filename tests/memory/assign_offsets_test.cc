@@ -2,8 +2,10 @@
 #include "memory/assign_offsets.h"
 
 #include <algorithm>
+#include <set>
 
 #include "memory/plan_offsets.h"
+#include "schedule/mesh_plans.h"
 #include "schedule/plan_of.h"
 #include "support/catch.h"
 
@@ -112,4 +114,22 @@ TEST_CASE("offsets are multiples of 64 and the peak is predicted") {
   for (const plan::Buffer& buffer : plan.positions[0].buffers) CHECK(buffer.offset % 64 == 0);
   CHECK(plan.prediction.peak_bytes == std::vector<int64_t>{plan.positions[0].arena_bytes});
   CHECK(plan.prediction.step_seconds > 0);
+}
+
+TEST_CASE("pipelines have a frame for each micro-batch between its passes") {
+  for (const int64_t pp : {2, 4}) {
+    for (const PipelineSchedule schedule : {PipelineSchedule::k1F1B, PipelineSchedule::kGPipe}) {
+      INFO(pp << " stages, schedule " << static_cast<int>(schedule));
+      BuiltPlan built = build_on({8, {pp, 1, 1}, 6, schedule});
+      assign_offsets(built.plan, built.uses);
+      CHECK(fault_texts(built.plan) == "");
+      std::set<int64_t> strides;
+      const plan::Position& first = built.plan.positions[0];
+      for (size_t b = 0; b < first.buffers.size(); ++b) {
+        if (!built.uses[0][b].in_passes || first.buffers[b].scope != "slot") continue;
+        strides.insert(first.buffers[b].stride);
+      }
+      CHECK(strides.size() == 1);
+    }
+  }
 }

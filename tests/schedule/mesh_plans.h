@@ -69,7 +69,8 @@ struct Settings {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
 };
 
-inline plan::Plan plan_on(const Settings& settings) {
+/// Without offsets.
+inline BuiltPlan build_on(const Settings& settings) {
   const Graph graph =
       training_graph(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp));
   PlanInput input;
@@ -85,7 +86,11 @@ inline plan::Plan plan_on(const Settings& settings) {
   }
   input.train.placement = partition(input.train.kernels, settings.mesh.pp);
   WeightsBlob weights;
-  plan::Plan plan = build_plan(input, weights).plan;
+  return build_plan(input, weights);
+}
+
+inline plan::Plan plan_on(const Settings& settings) {
+  plan::Plan plan = build_on(settings).plan;
   place_apart(plan);
   return plan;
 }

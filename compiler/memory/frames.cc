@@ -1,0 +1,87 @@
+// In a pipeline several micro-batches are between their forward and backward passes at once, and
+// what they keep is in as many equal frames. But a pass works on one micro-batch alone, and its
+// frame is full only between its two passes: what the backward pass has read is free, and so is
+// what the forward pass has not written. So temporary buffers of a pass lie in the frame of its
+// micro-batch where they fit, and only the others need bytes beside the frames. With s slots the
+// arena then has s frames and the part of a pass that exceeds one, which is the largest live set.
+//
+// What is read last lies lowest, so that the backward pass frees bytes that are next to each other.
+#include "memory/frames.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sgtc {
+namespace {
+
+struct Placed {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+class FramePlanner {
+ public:
+  explicit FramePlanner(const std::vector<FrameBuffer>& buffers) : buffers_(buffers) {
+    frame_.offsets.resize(buffers.size());
+  }
+
+  Frame run() {
+    for (const size_t b : order(true)) put(b, lowest_gap(b));
+    for (const size_t b : order(false)) {
+      const int64_t offset = lowest_gap(b);
+      if (offset + interval(b).size <= frame_.bytes) put(b, offset);
+    }
+    return std::move(frame_);
+  }
+
+ private:
+  const Interval& interval(size_t b) const { return buffers_[b].interval; }
+
+  // What is kept: the last to be read first. The others: the largest first.
+  std::vector<size_t> order(bool kept) const {
+    std::vector<size_t> numbers;
+    for (size_t b = 0; b < buffers_.size(); ++b) {
+      if (buffers_[b].kept == kept) numbers.push_back(b);
+    }
+    const auto key = [&](size_t b) { return kept ? interval(b).last : interval(b).size; };
+    std::stable_sort(numbers.begin(), numbers.end(),
+                     [&](size_t a, size_t b) { return key(a) > key(b); });
+    return numbers;
+  }
+
+  int64_t lowest_gap(size_t b) const {
+    const Interval& own = interval(b);
+    int64_t offset = 0;
+    for (const Placed& placed : placed_) {
+      if (placed.last < own.first || own.last < placed.first) continue;
+      if (offset + own.size <= placed.begin) break;
+      offset = std::max(offset, (placed.end + own.alignment - 1) & ~(own.alignment - 1));
+    }
+    return offset;
+  }
+
+  void put(size_t b, int64_t offset) {
+    const Interval& own = interval(b);
+    frame_.offsets[b] = offset;
+    if (own.size == 0) return;
+    const Placed placed = {offset, offset + own.size, own.first, own.last};
+    placed_.insert(
+        std::upper_bound(placed_.begin(), placed_.end(), placed,
+                         [](const Placed& a, const Placed& c) { return a.begin < c.begin; }),
+        placed);
+    if (!buffers_[b].kept) return;
+    frame_.bytes = std::max(frame_.bytes, (placed.end + own.alignment - 1) & ~(own.alignment - 1));
+  }
+
+  const std::vector<FrameBuffer>& buffers_;
+  Frame frame_;
+  std::vector<Placed> placed_;  // by `begin`
+};
+
+}  // namespace
+
+Frame plan_frame(const std::vector<FrameBuffer>& buffers) { return FramePlanner(buffers).run(); }
+
+}  // namespace sgtc

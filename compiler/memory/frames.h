@@ -1,0 +1,30 @@
+// Buffers of one pipeline position whose micro-batches overlap.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "memory/plan_offsets.h"
+
+namespace sgtc {
+
+/// A buffer that the passes of each micro-batch use anew. Times are those of one micro-batch.
+struct FrameBuffer {
+  Interval interval;
+  bool kept = false;  // from the forward to the backward pass: each micro-batch has its own
+};
+
+/// The layout of what one micro-batch keeps. Every slot has such a frame.
+struct Frame {
+  int64_t bytes = 0;
+  /// Of each buffer within the frame; nothing for those that found no room in it. What is kept
+  /// always has an offset.
+  std::vector<std::optional<int64_t>> offsets;
+};
+
+/// Lays out a frame with everything that is kept, as small as that allows, and puts as many of the
+/// other buffers into it as fit where nothing is kept yet or any more, the largest first.
+Frame plan_frame(const std::vector<FrameBuffer>& buffers);
+
+}  // namespace sgtc
