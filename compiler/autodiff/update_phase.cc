@@ -64,7 +64,10 @@ ValueId UpdatePhase::clip_scale(ValueId norm, double limit) {
 }
 
 ValueId UpdatePhase::clipped_gradient(const TrainedParameter& parameter) {
-  if (scale_ == kNone) return parameter.gradient;
+  if (scale_ == kNone) {
+    const DType dtype = graph_.dtype(parameter.gradient);
+    return e_.where(finite_, parameter.gradient, e_.constant(dtype, 0));
+  }
   return e_.mul(parameter.gradient, e_.cast(scale_, graph_.dtype(parameter.parameter)));
 }
 

@@ -32,7 +32,9 @@ class UpdatePhase {
   const std::vector<TrainedParameter>& trained() const { return trained_; }
   /// The update phase has no ONNX nodes: names the nodes that are appended from here on.
   void begin_update_of(ValueId state);
-  /// The gradient that the optimizer sees.
+  /// The gradient that the optimizer sees: clipped, or else zero in a step that is not finite. So
+  /// nothing of an update is computed, and stored, before the norm is known, and an update is one
+  /// pass over its tensors.
   ValueId clipped_gradient(const TrainedParameter& parameter);
   /// `state` takes `value` at the end of a step that is finite.
   void bind(ValueId state, ValueId value);
