@@ -48,7 +48,7 @@ class Recomputer {
   Graph run() {
     for (const Node& node : graph_.nodes) {
       decide(node);
-      has_steps(node.phase) && is_loop_op(node.op) ? clone_with_chains(node) : cloner_.clone(node);
+      computes(node) && has_steps(node.phase) ? clone_with_chains(node) : cloner_.clone(node);
     }
     return cloner_.finish();
   }
@@ -61,6 +61,11 @@ class Recomputer {
     int64_t bytes = 0;          // of the sources that are not small
   };
 
+  // Whether a loop computes it; a reshape takes what is in memory as it is.
+  static bool computes(const Node& node) {
+    return is_loop_op(node.op) && node.op != Op::kReshape;
+  }
+
   static bool has_steps(Phase phase) {
     return phase == Phase::kForward || phase == Phase::kBackward;
   }
@@ -70,12 +75,15 @@ class Recomputer {
     return count < kSmallElements ? 0 : count * size_of(graph_.dtype(id));
   }
 
-  // A written kernel or a collective reads it, or it is a result of the program.
+  // A written kernel or a collective reads it, reshaped or not, or it is a result of the program.
   bool is_stored_anyway(ValueId id) const {
     const std::vector<NodeId>& users = users_[static_cast<size_t>(id)];
     auto is_result = [&](const auto& result) { return result.value == id; };
-    return std::any_of(users.begin(), users.end(),
-                       [&](NodeId user) { return !is_loop_op(graph_.node(user).op); }) ||
+    auto reads_memory = [&](NodeId user) {
+      const Node& node = graph_.node(user);
+      return node.op == Op::kReshape ? is_stored_anyway(node.results[0]) : !is_loop_op(node.op);
+    };
+    return std::any_of(users.begin(), users.end(), reads_memory) ||
            std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is_result) ||
            std::any_of(graph_.updates.begin(), graph_.updates.end(), is_result);
   }
