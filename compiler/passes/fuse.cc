@@ -135,9 +135,12 @@ class Fuser {
 
   using Neighbours = std::vector<GroupId> (GroupGraph::*)(GroupId) const;
 
-  // A cast to a wider float that one loop reads is a part of its loads.
+  // A cast to a wider float that one loop reads, reshaped or not, is a part of its loads.
   void join_reader(GroupId id) {
-    if (growth(groups_.graph().node(id)) <= 0) return;
+    const Graph& graph = groups_.graph();
+    const Node* node = &graph.node(id);
+    while (node != nullptr && node->op == Op::kReshape) node = graph.producer(node->operands[0]);
+    if (node == nullptr || growth(*node) <= 0) return;
     const std::vector<GroupId> readers = groups_.consumers(id);
     if (readers.size() == 1 && is_loop(readers[0])) try_merge(readers[0], id);
   }
