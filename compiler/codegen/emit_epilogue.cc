@@ -51,7 +51,6 @@ void set_tile_row(llvm::IRBuilder<>& builder, const LoopNest& nest, IrValue* bat
 }
 
 void store_tile_lanes(NestEmitter& emitter, const LoopNest& nest) {
-  for (Level level : {Level::kKernel, Level::kRow, Level::kElement}) emitter.forget(level);
   for (const Store& store : nest.stores) emitter.value(store.value);
   for (const Store& store : nest.stores) emitter.store(store);
 }
@@ -78,6 +77,7 @@ void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
   emit_if(builder, builder.CreateNot(whole), [&] {
     Lanes vectors(builder);
     position.mask = builder.CreateICmpSLT(vectors.numbers(), vectors.splat(lanes));
+    for (Level level : {Level::kKernel, Level::kRow, Level::kElement}) emitter.forget(level);
     store_tile_lanes(emitter, nest);
   });
   builder.CreateRetVoid();

@@ -330,17 +330,41 @@ IrValue* NestEmitter::load_whole(const Expression& expression, IrValue* index, I
 }
 
 IrValue* NestEmitter::load_vector(const Expression& expression, IrValue* index, IrValue* guard) {
-  llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* from = address(expression.argument, expression.dtype, index);
   llvm::Align align = alignment_at(expression.index, expression.dtype);
-  if (lanes_.has_pairs(expression.dtype) && align.value() >= 4) {
-    return lanes_.from_pairs(builder_.CreateAlignedLoad(lanes_.pairs(), from, align));
+  if (guard == nullptr) {
+    return from_raw(builder_.CreateAlignedLoad(raw_type(expression), from, align),
+                    expression.dtype);
   }
+  llvm::Type* type = lanes_.memory_vector(expression.dtype);
   IrValue* loaded =
-      guard == nullptr
-          ? static_cast<IrValue*>(builder_.CreateAlignedLoad(type, from, align))
-          : builder_.CreateMaskedLoad(type, from, align, guard, llvm::Constant::getNullValue(type));
+      builder_.CreateMaskedLoad(type, from, align, guard, llvm::Constant::getNullValue(type));
   return lanes_.from_memory(loaded, expression.dtype);
+}
+
+llvm::FixedVectorType* NestEmitter::raw_type(const Expression& expression) {
+  const bool in_pairs = lanes_.has_pairs(expression.dtype) &&
+                        alignment_at(expression.index, expression.dtype).value() >= 4;
+  return in_pairs ? lanes_.pairs() : lanes_.memory_vector(expression.dtype);
+}
+
+IrValue* NestEmitter::from_raw(IrValue* raw, DType dtype) const {
+  const bool in_pairs = lanes_.has_pairs(dtype) && raw->getType() == lanes_.pairs();
+  return in_pairs ? lanes_.from_pairs(raw) : lanes_.from_memory(raw, dtype);
+}
+
+llvm::FixedVectorType* NestEmitter::raw_type(ExpressionId id) {
+  return raw_type(nest_.expressions[static_cast<size_t>(id)]);
+}
+
+IrValue* NestEmitter::load_raw(ExpressionId id) {
+  const Expression& load = nest_.expressions[static_cast<size_t>(id)];
+  return builder_.CreateAlignedLoad(raw_type(load), address_of(load),
+                                    alignment_at(load.index, load.dtype));
+}
+
+void NestEmitter::set_loaded(ExpressionId id, IrValue* raw) {
+  set(id, from_raw(raw, nest_.expressions[static_cast<size_t>(id)].dtype));
 }
 
 // Lanes out of range read element 0, so that no branch is needed.

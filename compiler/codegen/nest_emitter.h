@@ -44,6 +44,12 @@ class NestEmitter {
   IrValue* value(ExpressionId id);
   /// Sets the result of a reduction.
   void set(ExpressionId id, IrValue* value) { values_[static_cast<size_t>(id)] = value; }
+  /// What a load without guards reads of consecutive memory, as it is there; `set_loaded` at the
+  /// same position makes it the value of the load.
+  IrValue* load_raw(ExpressionId id);
+  void set_loaded(ExpressionId id, IrValue* raw);
+  /// The type of both: pairs where that is possible, else elements.
+  llvm::FixedVectorType* raw_type(ExpressionId id);
   /// Forgets the values of this level.
   void forget(Level level);
   /// Evaluates all expressions of a level and depth, reductions excepted.
@@ -73,6 +79,8 @@ class NestEmitter {
   IrValue* load_uniform(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_whole(const Expression& expression, IrValue* index, IrValue* guard);
   IrValue* load_vector(const Expression& expression, IrValue* index, IrValue* guard);
+  llvm::FixedVectorType* raw_type(const Expression& expression);
+  IrValue* from_raw(IrValue* raw, DType dtype) const;
   void store_vector(IrValue* lanes, DType dtype, IrValue* to, llvm::Align align);
   void store_scattered(IrValue* lanes, IrValue* pointers, llvm::Align align);
   IrValue* load_scattered(const Expression& expression, const LaneIndex& index, IrValue* guard);

@@ -45,14 +45,26 @@ SGTC_DEVICE V8f staged_columns(uint32_t row, uint32_t eighth) {
   return values;
 }
 
-/// Calls the visitor `store` for the 8 rows from `row` on and 64 columns from `column` on that
-/// stage_sums has put into `buffer`; lanes_at(row, column) says how many of eight columns are in
-/// the result.
-template <typename LanesAt>
-SGTC_DEVICE void visit_staged(TileStore store, void* const* args, uint32_t batch, uint32_t row,
-                              uint32_t column, uint32_t buffer, LanesAt lanes_at) {
+/// What storing a thread's share of 8 rows of 64 columns reads.
+struct StagedOperands {
+  uint32_t words[2][gpu::kTileWords];
+};
+
+/// Reads it for the rows from `row` on and the columns from `column` on, all in the result.
+SGTC_DEVICE void load_operands(void* const* args, uint32_t batch, uint32_t row, uint32_t column,
+                               StagedOperands& operands) {
   const uint32_t lane = thread_index_again() % kWarpThreads;
-  const uint32_t first = column + lane % 8 * 8;
+#pragma clang loop unroll(full)
+  for (uint32_t i = 0; i < 2; ++i) {
+    sgtc_tile_load(args, batch, row + lane / 8 + 4 * i, column + lane % 8 * 8, operands.words[i]);
+  }
+}
+
+/// Calls store(i, row, column, values) for each part of eight columns that a thread has of the 8
+/// rows from `row` on and 64 columns from `column` on that stage_sums has put into `buffer`.
+template <typename Store>
+SGTC_DEVICE void visit_staged_columns(uint32_t row, uint32_t column, uint32_t buffer, Store store) {
+  const uint32_t lane = thread_index_again() % kWarpThreads;
   V8f values[2];
 #pragma clang loop unroll(full)
   for (uint32_t i = 0; i < 2; ++i) {
@@ -60,9 +72,29 @@ SGTC_DEVICE void visit_staged(TileStore store, void* const* args, uint32_t batch
   }
 #pragma clang loop unroll(full)
   for (uint32_t i = 0; i < 2; ++i) {
-    const uint32_t at = row + lane / 8 + 4 * i;
-    store(args, batch, at, first, values[i], lanes_at(at, first));
+    store(i, row + lane / 8 + 4 * i, column + lane % 8 * 8, values[i]);
   }
+}
+
+/// Calls the visitor `store` for them; lanes_at(row, column) says how many of eight columns are in
+/// the result.
+template <typename LanesAt>
+SGTC_DEVICE void visit_staged(TileStore store, void* const* args, uint32_t batch, uint32_t row,
+                              uint32_t column, uint32_t buffer, LanesAt lanes_at) {
+  visit_staged_columns(row, column, buffer,
+                       [&](uint32_t, uint32_t at_row, uint32_t at_column, V8f values) SGTC_LAMBDA {
+                         store(args, batch, at_row, at_column, values, lanes_at(at_row, at_column));
+                       });
+}
+
+/// Calls sgtc_tile_store_loaded for them: all are in the result, and `operands` loaded.
+SGTC_DEVICE void visit_loaded(void* const* args, uint32_t batch, uint32_t row, uint32_t column,
+                              uint32_t buffer, const StagedOperands& operands) {
+  visit_staged_columns(
+      row, column, buffer,
+      [&](uint32_t i, uint32_t at_row, uint32_t at_column, V8f values) SGTC_LAMBDA {
+        sgtc_tile_store_loaded(args, batch, at_row, at_column, values, operands.words[i]);
+      });
 }
 
 }  // namespace sgtc::hopper

@@ -40,6 +40,8 @@ void emit_kernel(llvm::Module& module, const KernelSpec& spec) {
   if (!spec.result_layouts.empty()) return emit_strided_stores(module, spec);
   if (!anchor_visits_tiles(spec.anchor, spec.result_types[0].dtype)) return;
   emit_tile_store(module, spec);
+  emit_tile_load(module, spec);
+  emit_tile_store_loaded(module, spec);
   emit_tile_prefetch(module, spec);
 }
 

@@ -42,27 +42,58 @@ KernelParameters parameters_of(const KernelSpec& spec, std::vector<IrValue*> arg
   return parameters;
 }
 
+// Moves the emitter to a row and to the columns from `column` on.
+void set_position(llvm::IRBuilder<>& builder, const KernelSpec& spec, llvm::Function* function,
+                  IrValue* column, NestEmitter& emitter) {
+  set_tile_row(builder, spec.nest, function->getArg(1), function->getArg(2), emitter.position);
+  emitter.position.vector_base = column;
+  emitter.position.is_aligned = visits_aligned_columns(spec.anchor);
+}
+
 // Stores the columns from `column` on, one per lane of `values`.
 void store_columns(llvm::IRBuilder<>& builder, const KernelSpec& spec, llvm::Function* function,
                    const KernelParameters& parameters, IrValue* column, IrValue* values) {
   NestEmitter emitter(builder, spec, parameters);
-  set_tile_row(builder, spec.nest, function->getArg(1), function->getArg(2), emitter.position);
-  emitter.position.vector_base = column;
-  emitter.position.is_aligned = visits_aligned_columns(spec.anchor);
+  set_position(builder, spec, function, column, emitter);
   emitter.given = values;
   store_tile_lanes(emitter, spec.nest);
 }
 
-// A load of as many elements as the result has, from consecutive memory.
-bool is_worth_prefetching(const LoopNest& nest, const Expression& expression) {
+// Whether `columns` of them are consecutive in memory and read in any case.
+bool loads_consecutive(const LoopNest& nest, const Expression& expression, bool is_aligned,
+                       int64_t columns) {
   if (expression.kind != Expression::Kind::kLoad) return false;
   if (!expression.guards.empty() || !expression.index.computed.empty()) return false;
+  const VectorPattern pattern = vector_pattern(nest, expression.index, is_aligned, columns);
+  return pattern.kind != VectorPattern::Kind::kScattered && pattern.stride == 1;
+}
+
+// A load of as many elements as the result has, from consecutive memory.
+bool is_worth_prefetching(const LoopNest& nest, const Expression& expression) {
+  if (!loads_consecutive(nest, expression, true, kPrefetchedColumns)) return false;
   const std::vector<int64_t>& coefficients = expression.index.coefficients;
-  const VectorPattern pattern = vector_pattern(nest, expression.index, true, kPrefetchedColumns);
-  if (pattern.kind == VectorPattern::Kind::kScattered || pattern.stride != 1) return false;
   return std::any_of(coefficients.begin() + nest.row_begin,
                      coefficients.begin() + nest.vector_begin,
                      [](int64_t coefficient) { return coefficient != 0; });
+}
+
+// Calls take(load, word) for the loads that sgtc_tile_load does, and where it puts their words.
+template <typename Take>
+void for_loads(const KernelSpec& spec, Take take) {
+  int64_t words = 0;
+  for (size_t i = 0; i < spec.nest.expressions.size(); ++i) {
+    const Expression& expression = spec.nest.expressions[i];
+    const bool is_aligned = visits_aligned_columns(spec.anchor);
+    if (!loads_consecutive(spec.nest, expression, is_aligned, kVisitedColumns)) continue;
+    const int64_t more = kVisitedColumns * size_of(expression.dtype) / 4;
+    if (words + more > kTileWords) continue;
+    take(static_cast<ExpressionId>(i), static_cast<uint64_t>(words));
+    words += more;
+  }
+}
+
+IrValue* word_address(llvm::IRBuilder<>& builder, IrValue* words, uint64_t word) {
+  return builder.CreateConstInBoundsGEP1_64(builder.getInt32Ty(), words, word);
 }
 
 void prefetch_line(llvm::IRBuilder<>& builder, IrValue* address) {
@@ -96,6 +127,46 @@ void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
                     builder.CreateAdd(column, lane), value);
     });
   });
+  builder.CreateRetVoid();
+}
+
+void emit_tile_load(llvm::Module& module, const KernelSpec& spec) {
+  llvm::Type* pointer = llvm::PointerType::get(module.getContext(), 0);
+  llvm::Function* function = define_visitor(module, "sgtc_tile_load", {pointer});
+  llvm::IRBuilder<> builder(&function->getEntryBlock());
+  NestEmitter emitter(
+      builder, spec,
+      parameters_of(spec,
+                    load_global_arguments(builder, function->getArg(0), spec.arguments.size()),
+                    kVisitedColumns));
+  set_position(builder, spec, function, function->getArg(3), emitter);
+  for_loads(spec, [&](ExpressionId load, uint64_t word) {
+    IrValue* to = word_address(builder, function->getArg(4), word);
+    builder.CreateAlignedStore(emitter.load_raw(load), to, llvm::Align(4));
+  });
+  builder.CreateRetVoid();
+}
+
+void emit_tile_store_loaded(llvm::Module& module, const KernelSpec& spec) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* floats =
+      llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), kVisitedColumns);
+  llvm::Function* function = define_visitor(module, "sgtc_tile_store_loaded",
+                                            {floats, llvm::PointerType::get(context, 0)});
+  llvm::IRBuilder<> builder(&function->getEntryBlock());
+  NestEmitter emitter(
+      builder, spec,
+      parameters_of(spec,
+                    load_global_arguments(builder, function->getArg(0), spec.arguments.size()),
+                    kVisitedColumns));
+  set_position(builder, spec, function, function->getArg(3), emitter);
+  emitter.given = function->getArg(4);
+  for_loads(spec, [&](ExpressionId load, uint64_t word) {
+    IrValue* from = word_address(builder, function->getArg(5), word);
+    IrValue* raw = builder.CreateAlignedLoad(emitter.raw_type(load), from, llvm::Align(4));
+    emitter.set_loaded(load, raw);
+  });
+  store_tile_lanes(emitter, spec.nest);
   builder.CreateRetVoid();
 }
 

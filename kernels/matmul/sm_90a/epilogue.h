@@ -30,31 +30,57 @@ class Epilogue {
     }
   }
 
-  /// The whole tile. Tiles inside the result take a path of their own, without conditions.
+  /// The whole tile. Tiles inside the result take a path of their own, without conditions, which
+  /// reads for one part while it stores the one before: a warp has its scheduler to itself, so
+  /// nothing else would hide how long that takes.
   SGTC_METHOD void visit(const float (&sums)[hopper::kAccumulators]) const {
     if (row_ + kRows <= shape_.rows && column_ + Form.columns <= shape_.columns) {
-      visit_parts<true>(sums);
+      visit_whole(sums);
     } else {
-      visit_parts<false>(sums);
+      visit_cut(sums);
     }
   }
 
  private:
-  template <bool Whole>
-  SGTC_METHOD void visit_parts(const float (&sums)[hopper::kAccumulators]) const {
-    const uint32_t warp = hopper::thread_index() / hopper::kWarpThreads % 4;
-    const uint32_t buffer = staging_ + warp * hopper::kStagingBytes;
+  static constexpr uint32_t kParts = hopper::kAccumulators / 16;
+
+  SGTC_METHOD void visit_whole(const float (&sums)[hopper::kAccumulators]) const {
+    hopper::StagedOperands operands[2];
+    hopper::load_operands(args_, batch_, row_of(0), column_of(0), operands[0]);
 #pragma clang loop unroll(full)
-    for (uint32_t part = 0; part < hopper::kAccumulators / 16; ++part) {
-      const uint32_t half = part % 2;
-      const uint32_t block = part / 2;
-      const uint32_t row = row_ + 64 * (block / kColumnBlocks) + 16 * warp + 8 * half;
-      const uint32_t column = column_ + 64 * (block % kColumnBlocks);
-      hopper::stage_sums(buffer, sums + 32 * block + 2 * half);
-      hopper::visit_staged(hopper::sgtc_tile_store, args_, batch_, row, column, buffer,
-                           [&](uint32_t at_row, uint32_t at_column)
-                               SGTC_LAMBDA { return Whole ? 8 : lanes_at(at_row, at_column); });
+    for (uint32_t part = 0; part < kParts; ++part) {
+      if (part + 1 < kParts) {
+        hopper::load_operands(args_, batch_, row_of(part + 1), column_of(part + 1),
+                              operands[(part + 1) % 2]);
+      }
+      stage(sums, part);
+      hopper::visit_loaded(args_, batch_, row_of(part), column_of(part), buffer(),
+                           operands[part % 2]);
     }
+  }
+
+  SGTC_METHOD void visit_cut(const float (&sums)[hopper::kAccumulators]) const {
+#pragma clang loop unroll(full)
+    for (uint32_t part = 0; part < kParts; ++part) {
+      stage(sums, part);
+      hopper::visit_staged(hopper::sgtc_tile_store, args_, batch_, row_of(part), column_of(part),
+                           buffer(), [&](uint32_t row, uint32_t column) SGTC_LAMBDA {
+                             return lanes_at(row, column);
+                           });
+    }
+  }
+
+  // A part is 8 rows of 64 columns per warp.
+  SGTC_METHOD uint32_t warp() const { return hopper::thread_index() / hopper::kWarpThreads % 4; }
+  SGTC_METHOD uint32_t buffer() const { return staging_ + warp() * hopper::kStagingBytes; }
+  SGTC_METHOD uint32_t row_of(uint32_t part) const {
+    return row_ + 64 * (part / 2 / kColumnBlocks) + 16 * warp() + 8 * (part % 2);
+  }
+  SGTC_METHOD uint32_t column_of(uint32_t part) const {
+    return column_ + 64 * (part / 2 % kColumnBlocks);
+  }
+  SGTC_METHOD void stage(const float (&sums)[hopper::kAccumulators], uint32_t part) const {
+    hopper::stage_sums(buffer(), sums + 32 * (part / 2) + 2 * (part % 2));
   }
 
   SGTC_METHOD int64_t lanes_at(uint32_t row, uint32_t column) const {

@@ -114,8 +114,19 @@ SGTC_DEVICE V8f gelu(V8f values) {
     sgtc_matmul_sm_90a_##name(&launch.shape, &launch.result, &launch.tensors);                    \
   }
 
-/// A visitor that reads nothing worth prefetching.
+/// The halves of a visitor that reads nothing ahead.
+#define SGTC_LOADS_NOTHING                                                                        \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_load(void* const*, int64_t, int64_t,   \
+                                                                int64_t, uint32_t*) {}            \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_store_loaded(                          \
+      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::hopper::V8f values,    \
+      const uint32_t*) {                                                                          \
+    sgtc_tile_store(args, batch, row, column, values, 8);                                         \
+  }
+
+/// A visitor that reads nothing worth prefetching or reading ahead.
 #define SGTC_NO_PREFETCH                                                                   \
+  SGTC_LOADS_NOTHING                                                                       \
   extern "C" __attribute__((always_inline)) void sgtc_tile_prefetch(void* const*, int64_t, \
                                                                     int64_t, int64_t) {}
 
