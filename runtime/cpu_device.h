@@ -23,6 +23,7 @@ class CpuDevice final : public Device {
   int64_t memory_used() const override;
   int64_t memory_total() const override;
   int64_t touched_bytes() const override { return arena_.touched_bytes(); }
+  ThreadPool& threads() override { return threads_; }
   std::string description() const override { return {}; }
 
  private:

@@ -22,6 +22,7 @@
 #include "plan_memory.h"
 #include "program.h"
 #include "states.h"
+#include "thread_pool.h"
 #include "trace.h"
 
 namespace sgtc::runtime {
@@ -37,7 +38,7 @@ struct DeviceRequest {
   const PlanMemory& memory;
   const States& states;
   RankCommunicators* communicators = nullptr;  // null: a rank without peers
-  int64_t threads = 1;                         // that compute, on the CPU
+  int64_t threads = 1;                         // of the host
   int64_t local_rank = 0;                      // among the ranks of this host
   int64_t local_size = 1;
   bool poison = false;  // device memory starts as 0xFF bytes
@@ -75,6 +76,8 @@ class Device {
   virtual int64_t memory_total() const = 0;
   /// After poisoning: bytes of the arena up to the last one that has been changed.
   virtual int64_t touched_bytes() const = 0;
+  /// Threads of the host for work between steps.
+  virtual ThreadPool& threads() = 0;
   /// For people; empty for the CPU.
   virtual std::string description() const = 0;
 };

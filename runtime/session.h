@@ -34,7 +34,7 @@ struct StepResult {
 
 /// How a rank is set up.
 struct SessionOptions {
-  int64_t threads = 1;     // that compute, on the CPU
+  int64_t threads = 1;     // of the host, on the CPU those that compute
   bool poison = false;     // memory starts as 0xFF bytes
   int64_t local_rank = 0;  // among the ranks of this host
   int64_t local_size = 1;
@@ -55,6 +55,10 @@ class Session {
   Device& device() { return *device_; }
   const Device& device() const { return *device_; }
 
+  /// Gives every state its initial value, on the host.
+  void initialize_states(const Weights& weights, int64_t seed) {
+    states_.initialize(weights, seed, device_->threads());
+  }
   /// After states were changed on the host; and before they are read there.
   void upload_states();
   void download_states();

@@ -32,19 +32,11 @@ void fill_constant(uint64_t, double a, double, int64_t count, double* values, in
   std::fill(values, values + count, a);
 }
 
-// Writes generated numbers, rounded to the state's type, piece by piece.
-void generate(const plan::State& state, Generator generator, uint64_t key, int64_t count,
-              unsigned char* data) {
-  constexpr int64_t kPiece = 1024;
-  double values[kPiece];
-  const int64_t size = size_of_element(state.dtype);
-  for (int64_t first = 0; first < count; first += kPiece) {
-    const int64_t length = std::min(kPiece, count - first);
-    generator(key, state.a, state.b, length, values, first);
-    for (int64_t i = 0; i < length; ++i) {
-      write_element(state.dtype, values[i], data + (first + i) * size);
-    }
-  }
+// How a state's values are generated; null: it names no such way.
+Generator generator_of(const plan::State& state) {
+  if (state.init == "normal") return fill_normal;
+  if (state.init == "uniform") return fill_uniform;
+  return state.init == "fill" || state.init == "zero" ? fill_constant : nullptr;
 }
 
 int64_t first_holder(const plan::Plan& plan, const std::string& name) {
@@ -148,34 +140,68 @@ States::States(const plan::Plan& plan, const PlanMemory& memory, int64_t positio
   }
 }
 
-void States::initialize(const Weights& weights, int64_t seed) const {
+void States::initialize(const Weights& weights, int64_t seed, ThreadPool& threads) const {
+  std::vector<Piece> pieces;
   for (const Entry& entry : entries_) {
-    if (entry.state->role != "accumulator") initialize(entry, weights, seed);
+    if (entry.state->role != "accumulator") begin(entry, weights, seed, pieces);
   }
+  // Neighbours cost the same, so each thread takes every n-th piece.
+  int64_t parts = threads.size();
+  void* const arguments[] = {&pieces, &parts};
+  const auto fill_parts = [](void* const* given, int64_t begin, int64_t end, int64_t) {
+    const auto& all = *static_cast<const std::vector<Piece>*>(given[0]);
+    const auto stride = static_cast<size_t>(*static_cast<const int64_t*>(given[1]));
+    for (int64_t part = begin; part < end; ++part) {
+      for (size_t i = static_cast<size_t>(part); i < all.size(); i += stride) fill(all[i]);
+    }
+  };
+  threads.run(fill_parts, arguments, parts, 0);
 }
 
 void States::initialize_constants(const Weights& weights) const {
+  std::vector<Piece> pieces;
   for (const Entry& entry : entries_) {
-    if (entry.state->role == "constant") initialize(entry, weights, 0);
+    if (entry.state->role == "constant") begin(entry, weights, 0, pieces);
   }
+  for (const Piece& piece : pieces) fill(piece);
 }
 
-void States::initialize(const Entry& entry, const Weights& weights, int64_t seed) {
+void States::begin(const Entry& entry, const Weights& weights, int64_t seed,
+                   std::vector<Piece>& pieces) {
+  constexpr int64_t kPiece = 1 << 16;
   const plan::State& state = *entry.state;
-  const uint64_t key = random_key(state.seed != 0 ? state.seed : seed, state.name);
   if (state.init == "data") {
     const unsigned char* source = weights.at(state.data_offset, entry.bytes);
     if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));
-  } else if (state.init == "normal") {
-    generate(state, fill_normal, key, entry.elements, entry.data);
-  } else if (state.init == "uniform") {
-    generate(state, fill_uniform, key, entry.elements, entry.data);
-  } else if (state.init == "fill") {
-    generate(state, fill_constant, key, entry.elements, entry.data);
-  } else if (state.init == "zero") {
-    std::memset(entry.data, 0, static_cast<size_t>(entry.bytes));
-  } else {
+    return;
+  }
+  if (!generator_of(state)) {
     die_of_bad_plan("state " + state.name + " has the initial value " + state.init);
+  }
+  const uint64_t key = random_key(state.seed != 0 ? state.seed : seed, state.name);
+  for (int64_t first = 0; first < entry.elements; first += kPiece) {
+    pieces.push_back({&entry, key, first, std::min(kPiece, entry.elements - first)});
+  }
+}
+
+// Writes generated numbers, rounded to the state's type.
+void States::fill(const Piece& piece) {
+  const plan::State& state = *piece.entry->state;
+  const int64_t size = size_of_element(state.dtype);
+  unsigned char* data = piece.entry->data + piece.first * size;
+  if (state.init == "zero") {
+    std::memset(data, 0, static_cast<size_t>(piece.count * size));
+    return;
+  }
+  constexpr int64_t kBlock = 1024;
+  double values[kBlock];
+  const Generator generator = generator_of(state);
+  for (int64_t first = 0; first < piece.count; first += kBlock) {
+    const int64_t length = std::min(kBlock, piece.count - first);
+    generator(piece.key, state.a, state.b, length, values, piece.first + first);
+    for (int64_t i = 0; i < length; ++i) {
+      write_element(state.dtype, values[i], data + (first + i) * size);
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include "plan_memory.h"
 #include "program.h"
 #include "safetensors.h"
+#include "thread_pool.h"
 
 namespace sgtc::runtime {
 
@@ -44,8 +45,8 @@ class States {
   States(const plan::Plan& plan, const PlanMemory& memory, int64_t position);
 
   /// Gives every state but accumulators its initial value. Random ones are keyed by the state's
-  /// name and by its own seed, or else by `seed`.
-  void initialize(const Weights& weights, int64_t seed) const;
+  /// name and by its own seed, or else by `seed`; the bits do not depend on the threads.
+  void initialize(const Weights& weights, int64_t seed, ThreadPool& threads) const;
   /// Gives the constants their values, which checkpoints do not hold.
   void initialize_constants(const Weights& weights) const;
   /// Takes the initial values that are in `tensors`, which fit (check_initial_tensors).
@@ -73,7 +74,17 @@ class States {
     int64_t elements = 0;
     int64_t bytes = 0;
   };
-  static void initialize(const Entry& entry, const Weights& weights, int64_t seed);
+  /// Elements of one state, few enough that threads have equal shares of all pieces.
+  struct Piece {
+    const Entry* entry = nullptr;
+    uint64_t key = 0;
+    int64_t first = 0;
+    int64_t count = 0;
+  };
+  /// Appends what is to be generated; copies what the weights hold.
+  static void begin(const Entry& entry, const Weights& weights, int64_t seed,
+                    std::vector<Piece>& pieces);
+  static void fill(const Piece& piece);
   std::vector<MemoryRange> ranges_of(bool accumulates) const;
   TensorMap tensors_of(bool (*wanted)(const std::string& role)) const;
 

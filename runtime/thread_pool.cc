@@ -34,10 +34,11 @@ void wake_all(const std::atomic<uint32_t>& word) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int64_t threads) : threads_(threads), allowed_cpus_(allowed_cpus()) {
+ThreadPool::ThreadPool(int64_t threads, bool may_bind)
+    : threads_(threads), allowed_cpus_(allowed_cpus()) {
   const bool enough = static_cast<int64_t>(allowed_cpus_.size()) >= threads;
   if (enough) spins_ = kSpins;
-  binds_ = enough && threads > 1 && !binding_is_off();
+  binds_ = may_bind && enough && threads > 1 && !binding_is_off();
   workers_.resize(static_cast<size_t>(threads - 1));
   pin(pthread_self(), 0);
   for (int64_t i = 1; i < threads; ++i) {

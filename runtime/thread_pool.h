@@ -18,9 +18,10 @@ namespace sgtc::runtime {
 
 class ThreadPool {
  public:
-  /// `threads` ranges per call, the caller's among them. Each thread stays on one CPU of the
-  /// process's affinity mask if there are enough of them and OMP_PROC_BIND is not "false".
-  explicit ThreadPool(int64_t threads);
+  /// `threads` ranges per call, the caller's among them. If the pool may bind them, each thread
+  /// stays on one CPU of the process's affinity mask, provided that there are enough of them and
+  /// OMP_PROC_BIND is not "false".
+  explicit ThreadPool(int64_t threads, bool may_bind = true);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();

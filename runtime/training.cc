@@ -45,7 +45,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
   if (progress_.step > 0) {
     session.states().initialize_constants(weights);
   } else {
-    session.states().initialize(weights, progress_.seed);
+    session.initialize_states(weights, progress_.seed);
     if (!options.init.empty()) load_initial_values();
   }
   session.upload_states();

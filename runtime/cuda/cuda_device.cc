@@ -71,7 +71,8 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
               joined(request, input_ranges(request.plan, request.coordinates.pp, request.memory))),
       results_(driver_, arena_),
       train_(schedule(request, "train", driver_, arena_, kernels_, maps_)),
-      evaluate_(schedule(request, "evaluate", driver_, arena_, kernels_, maps_)) {
+      evaluate_(schedule(request, "evaluate", driver_, arena_, kernels_, maps_)),
+      threads_(request.threads, false) {
   if (request.poison) arena_.poison();
   const int64_t free = free_memory(driver_, &memory_total_);
   memory_used_ = memory_total_ - free;

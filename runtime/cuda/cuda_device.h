@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   int64_t memory_used() const override { return memory_used_; }
   int64_t memory_total() const override { return memory_total_; }
   int64_t touched_bytes() const override { return arena_.touched_bytes(); }
+  ThreadPool& threads() override { return threads_; }
   std::string description() const override;
 
  private:
@@ -51,6 +52,7 @@ class CudaDevice final : public Device {
   int64_t memory_used_ = 0;  // nothing is allocated after the start
   int64_t memory_total_ = 0;
   int64_t taken_ = 0;  // of it, since there is a context
+  ThreadPool threads_;
 };
 
 }  // namespace sgtc::runtime::cuda

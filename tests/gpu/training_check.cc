@@ -45,7 +45,7 @@ struct GpuCode {
 plan::Plan gpu_plan() {
   plan::Plan plan = regression_plan();
   plan.target = "sm_90a";
-  plan.kernels.push_back(kernel_of("faulty", 1));
+  plan.kernels.push_back(kernel_of("faulty", 1, "u"));
   plan.multiprocessors = 132;
   for (plan::Kernel& kernel : plan.kernels) kernel.launch.threads = 32;
   return plan;
@@ -189,7 +189,7 @@ int measure_steps(const GpuCode& code, int64_t kernels) {
   std::string text;
   const Program program = code.apply(regression_program({plan}, text));
   Session session(program, plan, {});
-  session.states().initialize(Weights(program), 0);
+  session.initialize_states(Weights(program), 0);
   session.upload_states();
   std::vector<int64_t> starts;
   const int64_t begin = monotonic_nanoseconds();
