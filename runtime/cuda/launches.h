@@ -1,8 +1,8 @@
 // A schedule as the kernel launches of one rank, with the order that they need.
 //
-// The launches of a stream follow each other where they touch the same memory, so that many small
-// ones, such as the updates of parameters, run at once; what waits for a stream waits for all of it
-// so far. All parameters are constants, since what differs between steps is in the control buffer.
+// Streams and waits of the plan become edges between launches, and nothing else does: what the plan
+// leaves unordered may run at once. All parameters are constants, since what differs between steps
+// is in the control buffer.
 #pragma once
 
 #include <cstddef>

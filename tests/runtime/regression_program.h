@@ -116,14 +116,10 @@ inline plan::Task compute_task(const std::string& name, std::vector<plan::Call> 
   return task;
 }
 
-/// `access` is one letter per argument: r(ead), w(rite) or u(pdate).
-inline plan::Kernel kernel_of(const std::string& symbol, int64_t blocks, const char* access = "") {
+inline plan::Kernel kernel_of(const std::string& symbol, int64_t blocks) {
   plan::Kernel kernel;
   kernel.symbol = symbol;
   kernel.blocks = blocks;
-  for (; *access; ++access) {
-    kernel.access.push_back(*access == 'r' ? "read" : *access == 'w' ? "write" : "update");
-  }
   return kernel;
 }
 
@@ -182,8 +178,8 @@ inline plan::Plan regression_plan() {
   plan.mesh = {{"pp", 1}, {"dp", 1}, {"tp", 1}};
   plan.micro_batches = kMicroBatches;
   plan.micro_batch_rows = kRows;
-  plan.kernels = {kernel_of("forward", kRows, "rrrwu"), kernel_of("backward", kWidth, "rruu"),
-                  kernel_of("update", 1, "uurrwwu"), kernel_of("evaluate", 1, "rrrww")};
+  plan.kernels = {kernel_of("forward", kRows), kernel_of("backward", kWidth),
+                  kernel_of("update", 1), kernel_of("evaluate", 1)};
   plan.positions = {regression_position()};
   plan.feeds = {{"x", "f32", {kRows, kWidth}, 0, "dot"}, {"y", "f32", {kRows}, 0, "difference"}};
   plan.results = {{"loss", "loss", "f32", {}, 0},

@@ -1,6 +1,5 @@
 #include "cuda/launches.h"
 
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,33 +10,17 @@
 namespace sgtc::runtime::cuda {
 namespace {
 
-// A task that calls the kernel so often, each time for all of the slot.
+// A task of so many calls.
 plan::Task task(const std::string& name, size_t calls) {
   plan::Call call;
-  call.kernel = "update";
+  call.kernel = "k";
   call.arguments = {{"slot", {8, 0, 0}, 4}};
   return compute_task(name, std::vector<plan::Call>(calls, call));
 }
 
-// A task whose calls take bytes of the slot: "update 0 4", "read 8 4".
-plan::Task task_of(const std::string& name, const std::vector<std::string>& calls) {
-  std::vector<plan::Call> all;
-  for (const std::string& text : calls) {
-    std::istringstream words(text);
-    plan::Call call;
-    int64_t offset = 0;
-    int64_t bytes = 0;
-    words >> call.kernel >> offset >> bytes;
-    call.arguments = {{"slot", {offset, 0, 0}, bytes}};
-    all.push_back(call);
-  }
-  return compute_task(name, all);
-}
-
 plan::Plan plan_of(std::vector<plan::Task> tasks, std::vector<plan::Entry> entries) {
   plan::Plan plan;
-  plan.kernels = {kernel_of("update", 3, "u"), kernel_of("read", 1, "r"),
-                  kernel_of("write", 1, "w")};
+  plan.kernels = {kernel_of("k", 3)};
   plan.micro_batches = 4;
   plan::Position position;
   add_buffer(position, "slot", "slot", {16}, 64, 2);
@@ -67,26 +50,9 @@ std::string edges(const plan::Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("launches of a stream follow each other where they touch the same memory") {
+TEST_CASE("calls of a task and entries of a stream follow each other") {
   CHECK(edges(plan_of({task("a", 2), task("b", 1)}, {entry_of("a"), entry_of("b")})) ==
         "a a<0 b<1");
-}
-
-TEST_CASE("launches that only read, or touch different bytes, may run at once") {
-  const auto of = [](const std::vector<std::string>& calls) {
-    return edges(plan_of({task_of("a", calls)}, {entry_of("a")}));
-  };
-  CHECK(of({"write 0 4", "write 4 4", "update 0 4"}) == "a a a<0");
-  CHECK(of({"write 0 8", "read 0 4", "read 4 4", "write 0 8"}) == "a a<0 a<0 a<1,2");
-  CHECK(of({"write 0 8", "read 0 4", "write 2 8"}) == "a a<0 a<0,1");
-  CHECK(of({"read 0 4", "read 0 4"}) == "a a");
-}
-
-TEST_CASE("who waits for a stream waits for all of it, and so does what follows him") {
-  CHECK(edges(plan_of({task_of("a", {"write 0 4", "write 8 4", "read 8 4"}),
-                       task_of("b", {"write 16 4"}), task_of("c", {"write 20 4"})},
-                      {entry_of("a"), entry_of("b", 0, 1, {0}), entry_of("c", 0, 1)})) ==
-        "a a a<1 b<0,2 c<0,2");
 }
 
 TEST_CASE("streams are apart but for waits") {
