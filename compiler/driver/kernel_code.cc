@@ -83,9 +83,20 @@ void check_gpu_code(const KernelizedGraph& program, Diagnostics& diagnostics) {
 }
 
 KernelCode compile_all_kernels(const std::vector<KernelSpec>& specs, const Options& options,
-                               const Target& cpu) {
+                               const Target& cpu, Diagnostics& diagnostics) {
   if (options.target == "cpu") return {compile_for_cpu(specs, options, cpu), {}};
-  return {{}, compile_for_gpu(specs, options)};
+  KernelCode code{{}, compile_for_gpu(specs, options)};
+  std::set<std::string> slow;
+  for (const gpu::GpuKernel& kernel : code.gpu) {
+    if (gpu::serializes_products(kernel.report)) slow.insert(kernel.symbol);
+  }
+  for (const KernelSpec& spec : specs) {
+    if (slow.erase(spec.symbol) == 0) continue;
+    diagnostics.warning(spec.sources.empty() ? spec.kind : spec.sources.front(),
+                        "kernel " + spec.symbol +
+                            " has too few registers: its products wait for each other");
+  }
+  return code;
 }
 
 std::string code_text(const KernelCode& code, const std::string& what) {

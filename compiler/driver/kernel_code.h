@@ -31,9 +31,9 @@ void check_code_options(const Options& options);
 void check_gpu_code(const KernelizedGraph& program, Diagnostics& diagnostics);
 
 /// Compiles each kernel once and keeps the texts that `--emit` asks for. `cpu` is the machine of a
-/// program for CPUs.
+/// program for CPUs. Warns of kernels that a GPU's assembler made slower than they are written.
 KernelCode compile_all_kernels(const std::vector<KernelSpec>& specs, const Options& options,
-                               const Target& cpu);
+                               const Target& cpu, Diagnostics& diagnostics);
 
 /// What `--emit=llvm-ir`, `asm` or `ptx` print.
 std::string code_text(const KernelCode& code, const std::string& what);

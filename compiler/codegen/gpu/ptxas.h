@@ -15,8 +15,11 @@ struct Assembled {
 };
 
 /// Assembles PTX for `target` (sm_90a). Throws Error with the assembler's words where it fails, or
-/// where a temporary file cannot be written. That it could not keep the order of asynchronous
-/// products is an internal error.
+/// where a temporary file cannot be written.
 Assembled assemble_ptx(const std::string& ptxas, const std::string& ptx, const std::string& target);
+
+/// Whether the assembler reports (messages C75xx) that products wait for each other or that a
+/// change of registers was ignored: the kernel is right, and slower than it should be.
+bool serializes_products(const std::string& report);
 
 }  // namespace sgtc::gpu

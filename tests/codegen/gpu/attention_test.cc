@@ -66,6 +66,7 @@ TEST_CASE("kernels of attention without a mask keep their sums in registers") {
   for (const gpu::GpuKernel& kernel : compile(text_of(size, mask), true)) {
     INFO(kernel.symbol << ": " << kernel.report);
     CHECK_FALSE(kernel.cubin.empty());
+    CHECK_FALSE(gpu::serializes_products(kernel.report));
     if (mask.empty()) CHECK(contains(kernel.report, " 0 bytes spill stores"));
   }
 }
