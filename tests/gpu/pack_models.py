@@ -19,7 +19,7 @@ RUNS = {
     "gpt2-124m": {"--seq": 256, "--batch": 4, "lr": 3e-4, "steps": 20},
     "bert-base": {"--seq": 128, "--batch": 8, "lr": 1e-4, "steps": 20},
     "llama-1b": {"--layers": 2, "--width": 1024, "--heads": 16, "--kv-heads": 4, "--hidden": 2816,
-                 "--vocab": 32000, "--seq": 256, "--batch": 4, "lr": 3e-4, "steps": 20},
+                 "--vocab": 32000, "--seq": 256, "--batch": 4, "lr": 1e-4, "steps": 20},
     "vit-b16": {"--batch": 8, "--classes": 100, "lr": 1e-4, "steps": 20},
     # Small enough for tools that slow a program down a thousandfold.
     "gpt2": {"--layers": 1, "--width": 64, "--heads": 1, "--vocab": 250, "--seq": 64,
