@@ -43,7 +43,10 @@ TrainedParameter UpdatePhase::widen(const ParameterGradient& gradient) {
 ValueId UpdatePhase::global_norm() {
   ValueId total = kNone;
   for (const TrainedParameter& parameter : trained_) {
-    const ValueId squares = e_.sum_all(e_.square(parameter.gradient));
+    // Flat first: the parts that a long sum is cut into need not end where rows do, and squares
+    // that are still to be reshaped would be stored.
+    const int64_t count = element_count(graph_.shape(parameter.gradient));
+    const ValueId squares = e_.sum_all(e_.square(e_.reshape(parameter.gradient, {count})));
     const ValueId term = e_.cast(squares, DType::kFloat32);
     total = total == kNone ? term : e_.add(total, term);
   }
