@@ -92,9 +92,9 @@ KernelCode compile_all_kernels(const std::vector<KernelSpec>& specs, const Optio
   }
   for (const KernelSpec& spec : specs) {
     if (slow.erase(spec.symbol) == 0) continue;
-    diagnostics.warning(spec.sources.empty() ? spec.kind : spec.sources.front(),
-                        "kernel " + spec.symbol +
-                            " has too few registers: its products wait for each other");
+    diagnostics.warning(
+        spec.sources.empty() ? spec.kind : spec.sources.front(),
+        "kernel " + spec.symbol + " has too few registers: its products wait for each other");
   }
   return code;
 }

@@ -449,9 +449,8 @@ void Compilation::run() {
   if (!early && (makes_executable(options_) || emits(options_, "llvm-ir") ||
                  emits(options_, "asm") || emits(options_, "ptx"))) {
     PassRunner passes(options_, "all");
-    code = passes.time("codegen", [&] {
-      return compile_all_kernels(kernels_, options_, target_, diagnostics_);
-    });
+    code = passes.time(
+        "codegen", [&] { return compile_all_kernels(kernels_, options_, target_, diagnostics_); });
     timing_ += passes.timing();
   }
   if (!plans_.empty()) {

@@ -62,9 +62,7 @@ class Recomputer {
   };
 
   // Whether a loop computes it; a reshape takes what is in memory as it is.
-  static bool computes(const Node& node) {
-    return is_loop_op(node.op) && node.op != Op::kReshape;
-  }
+  static bool computes(const Node& node) { return is_loop_op(node.op) && node.op != Op::kReshape; }
 
   static bool has_steps(Phase phase) {
     return phase == Phase::kForward || phase == Phase::kBackward;

@@ -149,8 +149,7 @@ void emit_tile_load(llvm::Module& module, const KernelSpec& spec) {
 
 void emit_tile_store_loaded(llvm::Module& module, const KernelSpec& spec) {
   llvm::LLVMContext& context = module.getContext();
-  llvm::Type* floats =
-      llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), kVisitedColumns);
+  llvm::Type* floats = llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), kVisitedColumns);
   llvm::Function* function = define_visitor(module, "sgtc_tile_store_loaded",
                                             {floats, llvm::PointerType::get(context, 0)});
   llvm::IRBuilder<> builder(&function->getEntryBlock());

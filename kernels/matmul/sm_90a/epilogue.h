@@ -63,10 +63,9 @@ class Epilogue {
 #pragma clang loop unroll(full)
     for (uint32_t part = 0; part < kParts; ++part) {
       stage(sums, part);
-      hopper::visit_staged(hopper::sgtc_tile_store, args_, batch_, row_of(part), column_of(part),
-                           buffer(), [&](uint32_t row, uint32_t column) SGTC_LAMBDA {
-                             return lanes_at(row, column);
-                           });
+      hopper::visit_staged(
+          hopper::sgtc_tile_store, args_, batch_, row_of(part), column_of(part), buffer(),
+          [&](uint32_t row, uint32_t column) SGTC_LAMBDA { return lanes_at(row, column); });
     }
   }
 

@@ -17,9 +17,11 @@ extern "C" __attribute__((always_inline)) void sgtc_tile_load(void* const* args,
   __builtin_memcpy(words, &values, sizeof values);
 }
 
-extern "C" __attribute__((always_inline)) void sgtc_tile_store_loaded(
-    void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::hopper::V8f values,
-    const uint32_t* words) {
+extern "C" __attribute__((always_inline)) void sgtc_tile_store_loaded(void* const* args,
+                                                                      int64_t batch, int64_t row,
+                                                                      int64_t column,
+                                                                      sgtc::hopper::V8f values,
+                                                                      const uint32_t* words) {
   const VisitorArguments a = visitor_arguments(args);
   V8f residual;
   __builtin_memcpy(&residual, words, sizeof residual);

@@ -115,13 +115,13 @@ SGTC_DEVICE V8f gelu(V8f values) {
   }
 
 /// The halves of a visitor that reads nothing ahead.
-#define SGTC_LOADS_NOTHING                                                                        \
-  extern "C" __attribute__((always_inline)) void sgtc_tile_load(void* const*, int64_t, int64_t,   \
-                                                                int64_t, uint32_t*) {}            \
-  extern "C" __attribute__((always_inline)) void sgtc_tile_store_loaded(                          \
-      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::hopper::V8f values,    \
-      const uint32_t*) {                                                                          \
-    sgtc_tile_store(args, batch, row, column, values, 8);                                         \
+#define SGTC_LOADS_NOTHING                                                                      \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_load(void* const*, int64_t, int64_t, \
+                                                                int64_t, uint32_t*) {}          \
+  extern "C" __attribute__((always_inline)) void sgtc_tile_store_loaded(                        \
+      void* const* args, int64_t batch, int64_t row, int64_t column, sgtc::hopper::V8f values,  \
+      const uint32_t*) {                                                                        \
+    sgtc_tile_store(args, batch, row, column, values, 8);                                       \
   }
 
 /// A visitor that reads nothing worth prefetching or reading ahead.
