@@ -67,6 +67,18 @@ TEST_CASE("a rounded product is widened by the loops that read it") {
         "anchor forward: matmul (n, v) -> (y)\n");
 }
 
+TEST_CASE("a widened value is reshaped by the loop that reads it, and not where it was rounded") {
+  CHECK(fused("feed %x: bf16[4096,256]\nfeed %g: f32[4096,256]\nfeed %w: bf16[256,64]\n"
+              "%c = cast(%x) {to=\"f32\"}\n%p = mul(%c, %g)\n%m = reduce_sum(%p) {axes=[1]}\n"
+              "%h = sub(%p, %m)\n%n = cast(%h) {to=\"bf16\"}\n%y = matmul(%n, %w)\n"
+              "%f = cast(%n) {to=\"f32\"}\n%r = reshape(%f) {shape=[1,4096,256]}\n"
+              "%q = reshape(%r) {shape=[1,32,128,256]}\n%s = reduce_sum(%q) {axes=[2]}\n"
+              "output \"s\" %s\noutput \"y\" %y") ==
+        "loop forward: cast mul reduce_sum sub cast (x, g) -> (n)\n"
+        "anchor forward: matmul (n, w) -> (y)\n"
+        "loop forward: cast reshape reshape reduce_sum (n) -> (s)\n");
+}
+
 TEST_CASE("heads are split in the epilogue") {
   CHECK(fused("feed %x: f32[128,32]\nfeed %w: f32[32,48]\n%p = matmul(%x, %w)\n"
               "%r = reshape(%p) {shape=[2,64,3,16]}\n%t = transpose(%r) {perm=[0,2,1,3]}\n"

@@ -70,15 +70,24 @@ TEST_CASE("few rows get more threads each") {
 TEST_CASE("rows of few steps per thread stay in registers while those suffice") {
   CHECK(sum("f32[100000,768]", "1").is_kept);
   CHECK_FALSE(sum("f32[100000,50304]", "1").is_kept);
-  std::string wide = "feed %x: f32[100000,2048]\n%s = reduce_sum(%x) {axes=[1]}\n";
-  for (const std::string i : {"0", "1", "2", "3"}) {
-    wide += "feed %a" + i + ": f32[100000,2048]\n%b" + i + " = mul(%x, %a" + i + ")\n%s" + i +
-            " = reduce_sum(%b" + i + ") {axes=[1]}\n%d" + i + " = mul(%b" + i +
-            ", %s)\noutput \"d" + i + "\" %d" + i + "\noutput \"s" + i + "\" %s" + i + "\n";
-  }
-  const gpu::ThreadMapping mapping = mapping_of(wide);
-  CHECK(mapping.turns() == 4);
-  CHECK_FALSE(mapping.is_kept);
+  // Each product of an element waits until the sum over all of them is known.
+  const auto kept_products = [](int count) {
+    std::string products = "feed %x: f32[100000,2048]\n";
+    std::string results;
+    std::string total = "%x";
+    for (int n = 0; n < count; ++n) {
+      const std::string i = std::to_string(n);
+      products += "feed %a" + i + ": f32[100000,2048]\n%b" + i + " = mul(%x, %a" + i + ")\n%t" + i +
+                  " = add(" + total + ", %b" + i + ")\n";
+      results += "%d" + i + " = mul(%b" + i + ", %s)\noutput \"d" + i + "\" %d" + i + "\n";
+      total = "%t" + i;
+    }
+    return mapping_of(products + "%s = reduce_sum(" + total + ") {axes=[1]}\n" + results);
+  };
+  CHECK(kept_products(3).turns() == 4);
+  CHECK(kept_products(3).is_kept);
+  CHECK(kept_products(4).turns() == 4);
+  CHECK_FALSE(kept_products(4).is_kept);
 }
 
 TEST_CASE("a thread takes steps together until their loads are many bytes") {

@@ -67,17 +67,25 @@ TEST_CASE("accesses are 16 bytes wide, and read-only ones need no coherence") {
       ptx_of("feed %x: f32[9,64]\nfeed %b: f32[64]\n%y = add(%x, %b)\noutput \"y\" %y");
   CHECK(contains(single, "ld.global.nc.v4.f32"));
   CHECK(contains(single, "st.global.v4.f32"));
-  const std::string narrow = ptx_of("feed %x: bf16[64]\n%y = neg(%x)\noutput \"y\" %y");
-  CHECK(contains(narrow, "ld.global.nc.v4.u32"));
+  const std::string narrow =
+      ptx_of("feed %x: bf16[9,64]\nfeed %b: bf16[64]\n%y = add(%x, %b)\noutput \"y\" %y");
+  CHECK(contains(narrow, "ld.global.nc.v4.u32"));  // pairs
   CHECK(contains(narrow, "st.global.v4.b32"));
   CHECK(contains(narrow, "cvt.rn.bf16x2.f32"));
+}
+
+TEST_CASE("what a result may overwrite is not read as constant memory") {
+  const std::string ptx = ptx_of("feed %x: f32[64]\n%y = neg(%x)\noutput \"y\" %y");
+  CHECK(contains(ptx, "ld.global.v4.f32"));
+  CHECK_FALSE(contains(ptx, "ld.global.nc"));
 }
 
 TEST_CASE("rows that fit into registers are read once") {
   const std::string rows = ptx_of(
       "feed %x: f32[600,1024]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"
       "%e = exp(%d)\n%s = reduce_sum(%e) {axes=[1]}\n%y = div(%e, %s)\noutput \"y\" %y");
-  CHECK(count(rows, "ld.global.nc.v4.f32") == 2);
+  CHECK(count(rows, "ld.global.v4.f32") == 2);  // the result may overwrite them
+  CHECK(count(rows, "ld.global") == 2);
   CHECK(count(rows, "ex2.approx") == 8);
   const std::string long_rows = ptx_of(
       "feed %x: f32[600,50304]\n%m = reduce_max(%x) {axes=[1]}\n%d = sub(%x, %m)\n"

@@ -1,18 +1,43 @@
 // What shares a kernel on a GPU.
+#include <algorithm>
+
+#include "autodiff/optimizer.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_nodes.h"
+#include "passes/fold_constants.h"
 #include "passes/fuse.h"
 #include "passes/recompute_elementwise.h"
 #include "passes/relax_functions.h"
+#include "passes/simplify.h"
+#include "passes/split_reductions.h"
 #include "support/catch.h"
 
 using namespace sgtc;
 
 namespace {
 
+constexpr int64_t kLargeElements = 1 << 18;
+
+// As the pipeline does it.
+Graph optimize(Graph graph) {
+  graph = eliminate_common_subexpressions(simplify(fold_constants(graph)));
+  graph = eliminate_dead_nodes(recompute_elementwise(graph));
+  return relax_functions(split_reductions(graph, kGpuReductionSplit));
+}
+
+bool has_large(const Graph& graph, const std::vector<ValueId>& values) {
+  return std::any_of(values.begin(), values.end(), [&](ValueId value) {
+    return element_count(graph.shape(value)) >= kLargeElements;
+  });
+}
+
+// Kernels that read or write a large tensor.
 size_t kernels(const std::string& text) {
-  const Graph graph = relax_functions(recompute_elementwise(parse_graph(text)));
-  size_t count = 0;
-  for (const Group& group : fuse(graph, {}, kHopperTarget)) count += has_code(group) ? 1 : 0;
-  return count;
+  const Graph graph = optimize(parse_graph(text));
+  const std::vector<Group> groups = fuse(graph, {}, kHopperTarget);
+  return static_cast<size_t>(std::count_if(groups.begin(), groups.end(), [&](const Group& group) {
+    return has_code(group) && (has_large(graph, group.inputs) || has_large(graph, group.outputs));
+  }));
 }
 
 const std::string kRows = "[32768,768]";
@@ -65,4 +90,33 @@ TEST_CASE("readers of one large value share a kernel") {
 TEST_CASE("rows and columns do not meet in a kernel") {
   CHECK(kernels("feed %x: f32[4096,1024]\n%a = reduce_sum(%x) {axes=[0]}\n"
                 "%b = reduce_sum(%x) {axes=[1]}\noutput \"a\" %a\noutput \"b\" %b") == 2);
+}
+
+TEST_CASE("an update is one kernel per parameter, and only that stores anything of it") {
+  const auto kind = GENERATE(OptimizerOptions::Kind::kSgd, OptimizerOptions::Kind::kAdamW);
+  OptimizerOptions options;
+  options.kind = kind;
+  options.momentum = kind == OptimizerOptions::Kind::kSgd ? 0.9 : 0;
+  options.weight_decay = 0.1;
+  options.clip_norm = GENERATE(0.0, 1.0);
+  Diagnostics diagnostics;
+  const Graph graph = optimize(add_optimizer(
+      differentiate(parse_graph("feed %x: f32[64,512]\nfeed %y: f32[64,768]\n"
+                                "state parameter %w: f32[512,640] = zero\n"
+                                "state parameter %v: f32[640,768] = zero\n"
+                                "%h = matmul(%x, %w)\n%p = matmul(%h, %v)\n%q = mul(%p, %y)\n"
+                                "%l = reduce_sum(%q) {axes=[0,1]}\noutput \"loss\" %l"),
+                    diagnostics),
+      options));
+  size_t updates = 0;
+  for (const Group& group : fuse(graph, {}, kHopperTarget)) {
+    if (group.phase != Phase::kUpdate || !has_large(graph, group.outputs)) continue;
+    ++updates;
+    const bool knows_norm =
+        std::any_of(group.inputs.begin(), group.inputs.end(), [&](ValueId value) {
+          return value == graph.find("finite") || value == graph.find("grad_norm");
+        });
+    CHECK(knows_norm);
+  }
+  CHECK(updates == 2);
 }

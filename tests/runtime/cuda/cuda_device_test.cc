@@ -239,8 +239,9 @@ TEST_CASE("a trace has the kernels of a GPU, one after another, and changes no b
   CHECK(read_file(weights) == expected);
   CHECK(gpu.calls({"cuGraphLaunch"}).empty());
 
+  const nlohmann::json trace = nlohmann::json::parse(read_file(path));
   std::vector<nlohmann::json> kernels;
-  for (const auto& event : nlohmann::json::parse(read_file(path))["traceEvents"]) {
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "X") kernels.push_back(event);
   }
   REQUIRE(kernels.size() == 2 * (2 * kMicroBatches + 1));
