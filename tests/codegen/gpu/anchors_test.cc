@@ -6,7 +6,6 @@
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "support/catch.h"
-#include "support/diagnostics.h"
 
 using namespace sgtc;
 
@@ -72,15 +71,18 @@ TEST_CASE("ptxas spills nothing and serialises no product") {
   for (const std::string& text : {kBare, kSplit, kPair, kGelu, kOdd}) {
     const gpu::GpuKernel kernel = compile(text, true);
     CHECK(kernel.cubin.compare(1, 3, "ELF") == 0);
+    CHECK_FALSE(gpu::serializes_products(kernel.report));
     CHECK(contains(kernel.report, "Used 168 registers"));
     CHECK(contains(kernel.report, "0 bytes spill stores, 0 bytes spill loads"));
   }
 }
 
-TEST_CASE("a kernel whose change of registers ptxas ignores is refused") {
+TEST_CASE("a kernel whose change of registers ptxas ignores is known to be slow") {
   const std::string ptxas = gpu::find_ptxas();
   if (ptxas.empty()) return;
   const std::string unbounded =
       std::regex_replace(compile(kBare).ptx, std::regex("\\.maxn[^\n]*\n"), "");
-  CHECK_THROWS_AS(gpu::assemble_ptx(ptxas, unbounded, "sm_90a"), InternalError);
+  const gpu::Assembled assembled = gpu::assemble_ptx(ptxas, unbounded, "sm_90a");
+  CHECK_FALSE(assembled.cubin.empty());
+  CHECK(gpu::serializes_products(assembled.report));
 }
