@@ -16,7 +16,7 @@ import numpy as np
 OPTIMIZER = {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
 # Options of sgtc-model, and rate and number of steps in which the loss falls by a tenth and more.
 RUNS = {
-    "gpt2-124m": {"--seq": 256, "--batch": 4, "lr": 3e-4, "steps": 20},
+    "gpt2-124m": {"--seq": 256, "--batch": 4, "lr": 1e-4, "steps": 20},
     "bert-base": {"--seq": 128, "--batch": 8, "lr": 1e-4, "steps": 20},
     "llama-1b": {"--layers": 2, "--width": 1024, "--heads": 16, "--kv-heads": 4, "--hidden": 2816,
                  "--vocab": 32000, "--seq": 256, "--batch": 4, "lr": 1e-4, "steps": 20},
