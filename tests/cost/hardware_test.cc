@@ -5,6 +5,7 @@
 #include "cost/hardware_file.h"
 #include "cost/kernel_time.h"
 #include "support/catch.h"
+#include "support/diagnostics.h"
 
 using namespace sgtc;
 using Catch::Matchers::ContainsSubstring;

@@ -45,7 +45,7 @@ struct GpuCode {
 plan::Plan gpu_plan() {
   plan::Plan plan = regression_plan();
   plan.target = "sm_90a";
-  plan.kernels.push_back(kernel_of("faulty", 1, "u"));
+  plan.kernels.push_back(kernel_of("faulty", 1));
   plan.multiprocessors = 132;
   for (plan::Kernel& kernel : plan.kernels) kernel.launch.threads = 32;
   return plan;
