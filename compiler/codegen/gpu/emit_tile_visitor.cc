@@ -42,6 +42,13 @@ KernelParameters parameters_of(const KernelSpec& spec, std::vector<IrValue*> arg
   return parameters;
 }
 
+// Of a visitor whose first parameter is the array of arguments.
+KernelParameters visitor_parameters(llvm::IRBuilder<>& builder, const KernelSpec& spec,
+                                    llvm::Function* function, int64_t lanes) {
+  return parameters_of(
+      spec, load_global_arguments(builder, function->getArg(0), spec.arguments.size()), lanes);
+}
+
 // Moves the emitter to a row and to the columns from `column` on.
 void set_position(llvm::IRBuilder<>& builder, const KernelSpec& spec, llvm::Function* function,
                   IrValue* column, NestEmitter& emitter) {
@@ -134,11 +141,7 @@ void emit_tile_load(llvm::Module& module, const KernelSpec& spec) {
   llvm::Type* pointer = llvm::PointerType::get(module.getContext(), 0);
   llvm::Function* function = define_visitor(module, "sgtc_tile_load", {pointer});
   llvm::IRBuilder<> builder(&function->getEntryBlock());
-  NestEmitter emitter(
-      builder, spec,
-      parameters_of(spec,
-                    load_global_arguments(builder, function->getArg(0), spec.arguments.size()),
-                    kVisitedColumns));
+  NestEmitter emitter(builder, spec, visitor_parameters(builder, spec, function, kVisitedColumns));
   set_position(builder, spec, function, function->getArg(3), emitter);
   for_loads(spec, [&](ExpressionId load, uint64_t word) {
     IrValue* to = word_address(builder, function->getArg(4), word);
@@ -153,11 +156,7 @@ void emit_tile_store_loaded(llvm::Module& module, const KernelSpec& spec) {
   llvm::Function* function = define_visitor(module, "sgtc_tile_store_loaded",
                                             {floats, llvm::PointerType::get(context, 0)});
   llvm::IRBuilder<> builder(&function->getEntryBlock());
-  NestEmitter emitter(
-      builder, spec,
-      parameters_of(spec,
-                    load_global_arguments(builder, function->getArg(0), spec.arguments.size()),
-                    kVisitedColumns));
+  NestEmitter emitter(builder, spec, visitor_parameters(builder, spec, function, kVisitedColumns));
   set_position(builder, spec, function, function->getArg(3), emitter);
   emitter.given = function->getArg(4);
   for_loads(spec, [&](ExpressionId load, uint64_t word) {
@@ -172,11 +171,8 @@ void emit_tile_store_loaded(llvm::Module& module, const KernelSpec& spec) {
 void emit_tile_prefetch(llvm::Module& module, const KernelSpec& spec) {
   llvm::Function* function = define_visitor(module, "sgtc_tile_prefetch", {});
   llvm::IRBuilder<> builder(&function->getEntryBlock());
-  NestEmitter emitter(
-      builder, spec,
-      parameters_of(spec,
-                    load_global_arguments(builder, function->getArg(0), spec.arguments.size()),
-                    kPrefetchedColumns));
+  NestEmitter emitter(builder, spec,
+                      visitor_parameters(builder, spec, function, kPrefetchedColumns));
   set_tile_row(builder, spec.nest, function->getArg(1), function->getArg(2), emitter.position);
   emitter.position.vector_base = function->getArg(3);
   for (const Expression& expression : spec.nest.expressions) {
