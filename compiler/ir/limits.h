@@ -2,8 +2,8 @@
 //
 // Sizes, offsets and counts are 64-bit integers everywhere. These limits keep sums and products of
 // them from overflowing: a tensor has at most 2^40 bytes and an imported graph fewer than 2^22
-// nodes, so all together have less than 2^63 bytes. They are far beyond what a device holds; what is
-// larger comes from a mistake in a shape.
+// nodes, so all together have less than 2^63 bytes. They are far beyond what a device holds; what
+// is larger comes from a mistake in a shape.
 #pragma once
 
 #include <cstdint>
