@@ -12,8 +12,9 @@ namespace sgtc {
 /// What the time of a kernel depends on.
 struct KernelWork {
   std::string symbol;
-  std::string kind;   // as in a plan: loop, matmul …
-  std::string dtype;  // of its first argument: products of 16-bit floats have units of their own
+  std::string kind;  // as in a plan: loop, matmul …
+  std::string
+      dtype;  // a 16-bit float if an argument has that type: such products have units of their own
   int64_t flops = 0;
   int64_t bytes = 0;
   int64_t blocks = 1;

@@ -73,9 +73,21 @@ class JobMaker {
     if (!is_new) return known->second;
     const plan::Kernel& kernel = *kernels_.at(call.kernel);
     KernelWork work = {kernel.symbol, kernel.kind, "", kernel.flops, kernel.bytes, kernel.blocks};
-    if (!call.arguments.empty()) work.dtype = names.buffers.at(call.arguments[0].buffer)->dtype;
+    work.dtype = type_of(call, names);
     known->second = clock_.time(work);
     return known->second;
+  }
+
+  // Of the first argument that is a 16-bit float, else of the first one: what is added up in f32
+  // may come before the operands.
+  static std::string type_of(const plan::Call& call, const PositionNames& names) {
+    std::string first;
+    for (const plan::Argument& argument : call.arguments) {
+      const std::string& dtype = names.buffers.at(argument.buffer)->dtype;
+      if (dtype == "bf16" || dtype == "f16") return dtype;
+      if (first.empty()) first = dtype;
+    }
+    return first;
   }
 
   void add_rank(size_t r) {

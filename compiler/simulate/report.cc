@@ -13,6 +13,8 @@
 namespace sgtc {
 namespace {
 
+constexpr size_t kShownLinks = 16;
+
 std::string right(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
@@ -49,6 +51,41 @@ std::string machine_text(const Hardware& hardware) {
                                    ? "all ranks on one host"
                                    : plural(hardware.ranks_per_host, "rank") + " per host";
   return hardware.name + " (" + units + ", " + per_host + ")";
+}
+
+double bytes_of(const SimulatedLink& link) { return link.host_bytes + link.network_bytes; }
+
+std::string link_line(const std::string& name, const std::string& from, const std::string& to,
+                      const SimulatedLink& link) {
+  return "    " + left(name, 24) + right(from, 5) + right(to, 6) +
+         right(exact_text(link.messages), 10) + right(bytes_cell(link.host_bytes), 14) +
+         right(bytes_cell(link.network_bytes), 11) + right(seconds_text(link.seconds), 11) + "\n";
+}
+
+// Those that carry most, and the sum of the others.
+std::string links_text(std::vector<SimulatedLink> links) {
+  if (links.empty()) return "";
+  std::stable_sort(links.begin(), links.end(), [](const SimulatedLink& a, const SimulatedLink& b) {
+    return bytes_of(a) > bytes_of(b);
+  });
+  std::string text =
+      "  link, from one rank          from    to  messages   in the host    network      alone\n";
+  SimulatedLink others;
+  for (size_t i = 0; i < links.size(); ++i) {
+    const SimulatedLink& link = links[i];
+    if (i < kShownLinks) {
+      const std::string to = link.to < 0 ? "all" : std::to_string(link.to);
+      text += link_line(link.communicator, std::to_string(link.from), to, link);
+      continue;
+    }
+    others.messages += link.messages;
+    others.host_bytes += link.host_bytes;
+    others.network_bytes += link.network_bytes;
+    others.seconds += link.seconds;
+  }
+  if (links.size() <= kShownLinks) return text;
+  const auto count = static_cast<int64_t>(links.size() - kShownLinks);
+  return text + link_line("and " + exact_text(count) + " more", "", "", others);
 }
 
 nlohmann::json name_item(const char* what, size_t position, int64_t stream,
@@ -92,17 +129,7 @@ std::string report_text(const plan::Plan& plan, const Hardware& hardware,
             right(fraction(position.overlap_ratio()), 9) +
             right(bytes_text(position.peak_live_bytes), 12) + "\n";
   }
-  if (simulation.links.empty()) return text;
-  text +=
-      "  link, from one rank          from    to  messages   in the host    network      alone\n";
-  for (const SimulatedLink& link : simulation.links) {
-    text += "    " + left(link.communicator, 24) + right(std::to_string(link.from), 5) +
-            right(link.to < 0 ? "all" : std::to_string(link.to), 6) +
-            right(exact_text(link.messages), 10) + right(bytes_cell(link.host_bytes), 14) +
-            right(bytes_cell(link.network_bytes), 11) + right(seconds_text(link.seconds), 11) +
-            "\n";
-  }
-  return text;
+  return text + links_text(simulation.links);
 }
 
 std::string trace_json(const plan::Plan& plan, const Simulation& simulation) {

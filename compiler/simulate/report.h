@@ -9,8 +9,8 @@
 
 namespace sgtc {
 
-/// Step time, bubble, overlap and exposed communication, per position and per link. Lines end with
-/// a newline.
+/// Step time, bubble, overlap and exposed communication, per position and per link (those
+/// that carry most, and the sum of the others). Lines end with a newline.
 std::string report_text(const plan::Plan& plan, const Hardware& hardware,
                         const Simulation& simulation);
 

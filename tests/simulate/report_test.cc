@@ -20,6 +20,15 @@ TEST_CASE("a report shows step, bubble, positions and links") {
   CHECK_THAT(text, ContainsSubstring("    pp.forward                  0     1         3"));
 }
 
+TEST_CASE("a report shows the links that carry most and the sum of the others") {
+  const plan::Plan plan = pipeline_plan(PipelineSchedule::kGPipe, 12, 1);
+  const Hardware hardware = test_cpu(12, 12);
+  const std::string text = report_text(plan, hardware, simulate(plan, hardware));
+  // 22 links of 8 bytes.
+  CHECK_THAT(text,
+             ContainsSubstring("    and 6 more                                  6          48 B"));
+}
+
 TEST_CASE("a timeline has an event per entry and a counter of live bytes") {
   const plan::Plan plan = pipeline_plan(PipelineSchedule::k1F1B, 2, 2);
   const auto json = nlohmann::json::parse(trace_json(plan, simulate(plan, test_cpu(2, 2))));

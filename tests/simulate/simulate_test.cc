@@ -102,6 +102,22 @@ TEST_CASE("a kernel is shared by the threads of a rank as far as it has blocks")
   CHECK(simulate(plan, test_cpu(8)).seconds == Approx(100.0 / 3));
 }
 
+TEST_CASE("a kernel with an argument of 16 bits has the rate of its type") {
+  plan::Plan plan = empty_plan(1, 1, 1, 100);
+  plan.positions[0].buffers.push_back({"h", "step", "bf16", {2}, 4, 0, 0, 1});
+  plan.kernels[0].access = {"update", "read"};
+  plan.positions[0].tasks[0].calls[0].arguments.push_back({"h", {}, 0});
+  EntryList list;
+  list.add("forward", 0, 0);
+  list.add("backward", 0, 0);
+  plan.positions[0].schedules["train"] = list.take();
+  Hardware hardware = test_gpu(1);
+  hardware.rates["loop bf16"] = {10, 1e30, 1e-30};
+  const Simulation simulation = simulate(plan, hardware);
+  CHECK(simulation.positions[0].entries[0].span.end == Approx(10));
+  CHECK(simulation.positions[0].entries[1].span.end == Approx(210));
+}
+
 TEST_CASE("communications of a rank on one link share its rate") {
   plan::Plan plan = empty_plan(1, 2, 1, 100);
   plan::Position& position = plan.positions[0];
