@@ -111,6 +111,10 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
                  "with a warning that names the cost")
       ->capture_default_str()
       ->check(CLI::IsMember({"error", "fallback"}));
+  app.add_option("--max-tensors", options.max_tensors,
+                 "Tensors that a model may have once its loops are unrolled and functions opened")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, kMaxTensors));
   app.add_option("--micro-batches", options.micro_batches, "Micro-batches per step and replica")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "import/emitter.h"
+
 namespace sgtc {
 
 /// What `--emit` may name, with the file to write it to ("" or "-": standard output; executables
@@ -45,6 +47,7 @@ struct Options {
   int64_t micro_batches = 1;
   std::string loss_average = "exact";
   std::string last_batch = "drop";  // drop or pad
+  int64_t max_tensors = kMaxTensors;
   std::string precision = "fp32";
   std::vector<EmitRequest> emit;
   std::string simulate;  // where the timeline goes; "-": nowhere, the report alone; empty: neither

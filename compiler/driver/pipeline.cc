@@ -79,6 +79,7 @@ ImportOptions import_options(const Options& options, const Dims& dims, int64_t r
   result.padding_index = options.padding_index;
   result.training = training;
   result.accepts_slow = options.on_unsupported == "fallback";
+  result.max_tensors = options.max_tensors;
   result.micro_batches = options.micro_batches;
   result.replicas = replicas;
   result.gradients = append_gradients;

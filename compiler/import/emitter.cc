@@ -18,9 +18,17 @@ bool has_effect(Op op) {
 
 ValueIds Emitter::add_node(Op op, ValueIds operands, Attributes attributes) {
   if (folds(op, operands, attributes)) return fold(op, operands, attributes);
+  check_room();
   std::vector<std::string> names(static_cast<size_t>(info(op).results));
   for (std::string& name : names) name = fresh_name();
   return graph_.add_named_node(op, std::move(operands), std::move(attributes), names);
+}
+
+void Emitter::check_room() const {
+  if (std::ssize(graph_.values) < most_tensors_) return;
+  throw TooManyTensors("the graph has more than " + std::to_string(most_tensors_) +
+                       " tensors, those of opened functions and unrolled loops among them; give "
+                       "loops fewer iterations, or raise the limit with --max-tensors");
 }
 
 void Emitter::set_result_name(const std::string& name) {
@@ -75,6 +83,7 @@ LiteralPtr Emitter::literal(ValueId id) const {
 }
 
 ValueId Emitter::constant(LiteralPtr literal) {
+  check_room();
   return graph_.add_constant(std::move(literal), fresh_name());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "support/diagnostics.h"
 
 namespace sgtc {
 
@@ -19,13 +20,24 @@ inline constexpr int64_t kFoldLimit = int64_t{1} << 20;
 /// comparing a row with a column) are cheaper to compute than to store.
 inline constexpr int64_t kFoldGrowthLimit = 4096;
 
+/// Tensors of an imported graph, by default: those of unrolled loops and opened functions count.
+inline constexpr int64_t kMaxTensors = int64_t{1} << 22;
+
+/// The graph has outgrown its limit. The import ends there, whatever else is wrong.
+class TooManyTensors : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Builds expressions in a graph. Axes may be negative where a method says so; reductions keep
 /// the reduced dimensions, as everywhere in the Graph. Throws Error when operands do not fit.
 class Emitter {
  public:
-  /// `reserved`: names that no value may take, beyond those that are in the graph.
-  explicit Emitter(Graph& graph, const std::set<std::string>* reserved = nullptr)
-      : graph_(graph), reserved_(reserved) {}
+  /// `reserved`: names that no value may take, beyond those that are in the graph. A graph of
+  /// `most_tensors` is full: what adds another throws TooManyTensors.
+  explicit Emitter(Graph& graph, const std::set<std::string>* reserved = nullptr,
+                   int64_t most_tensors = kMaxTensors)
+      : graph_(graph), reserved_(reserved), most_tensors_(most_tensors) {}
 
   Graph& graph() { return graph_; }
   /// By value: appending to the graph moves its values.
@@ -77,12 +89,14 @@ class Emitter {
   ValueId matmul(ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false);
 
  private:
+  void check_room() const;
   bool folds(Op op, const ValueIds& operands, const Attributes& attributes) const;
   ValueIds fold(Op op, const ValueIds& operands, const Attributes& attributes);
   std::string fresh_name();
 
   Graph& graph_;
   const std::set<std::string>* reserved_;
+  int64_t most_tensors_;
   std::string result_name_ = "v";
   int64_t next_suffix_ = 0;
 };

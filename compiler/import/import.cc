@@ -10,6 +10,7 @@
 #include "import/parameters.h"
 #include "import/soundness.h"
 #include "import/tensor.h"
+#include "ir/limits.h"
 
 namespace sgtc {
 namespace {
@@ -25,6 +26,7 @@ class Importer {
         state_(model, diagnostics) {
     state_.training = options.training;
     state_.accepts_slow = options.accepts_slow;
+    state_.most_tensors = options.max_tensors;
     state_.micro_batches = options.micro_batches * options.replicas;
     state_.gradients = options.gradients;
     state_.padding_index = options.padding_index;
@@ -122,6 +124,12 @@ class Importer {
     TensorType type{*dtype, {}};
     for (int k = 0; k < tensor.shape().dim_size(); ++k) {
       type.shape.push_back(dimension(input.name(), k, tensor.shape().dim(k)));
+    }
+    try {
+      check_size(type);
+    } catch (const Error& error) {
+      diagnostics_.error(object, error.what());
+      return;
     }
     Binding binding;
     binding.value = state_.graph.add_feed(input.name(), type);

@@ -39,6 +39,8 @@ struct ImportOptions {
   /// on both.
   int64_t micro_batches = 1;
   int64_t replicas = 1;
+  /// Tensors that the graph may have once functions are opened and loops unrolled.
+  int64_t max_tensors = kMaxTensors;
   /// Differentiates inside the graph, for nodes that are gradients: Gradient, and ONNX Runtime's
   /// gradient operators. Files without such nodes need none.
   GradientFunction gradients;

@@ -38,7 +38,7 @@ Initializer random(const onnx::NodeProto& node, bool normal) {
   initial.kind = normal ? Initializer::Kind::kRandomNormal : Initializer::Kind::kRandomUniform;
   initial.a = real_attribute(node, normal ? "mean" : "low", 0);
   initial.b = real_attribute(node, normal ? "scale" : "high", 1);
-  initial.seed = static_cast<int64_t>(real_attribute(node, "seed", 0));
+  initial.seed = saturate_to(DType::kInt64, real_attribute(node, "seed", 0));
   return initial;
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "import/checks.h"
 #include "import/export_record.h"
 #include "import/initialization.h"
 #include "import/parameters.h"
@@ -105,6 +106,7 @@ class Declaration {
     }
     if (random) leaf.kind = LeafKind::kState;
     if (initial.literal || leaf.kind == LeafKind::kState) return;
+    checked_list_size({element_count(leaf.type.shape)}, "the initial value");
     const std::vector<double> values(static_cast<size_t>(element_count(leaf.type.shape)),
                                      initial.a);
     initial.literal = make_literal(leaf.type.dtype, leaf.type.shape, values);

@@ -109,7 +109,10 @@ class Attention {
       throw Error("past_key and past_value must be given together");
     }
     if (n_.has_input(4)) {
-      past_ = n_.input_shape(4).at(2);
+      if (n_.input_rank(4) != 4) {
+        throw Error("past_key: expected rank 4, found " + to_string(n_.input_shape(4)));
+      }
+      past_ = n_.input_shape(4)[2];
       k_ = n_.concat({n_.input(4), k_}, 2);
       v_ = n_.concat({n_.input(5), v_}, 2);
     }

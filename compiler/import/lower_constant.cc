@@ -61,6 +61,12 @@ ValueIds lower_constant_of_shape(Lowering& n) {
   return {n.broadcast(n.reshape(value, {}), shape)};
 }
 
+int64_t range_count(double count) {
+  constexpr double kMost = 0x1p62;
+  if (!(count < kMost)) throw Error("a range of " + std::to_string(count) + " numbers is too long");
+  return count > 0 ? static_cast<int64_t>(count) : 0;
+}
+
 // start + i·delta for integers; for floats in the same order of operations.
 ValueIds lower_range(Lowering& n) {
   const DType dtype = n.input_type(0).dtype;
@@ -70,12 +76,17 @@ ValueIds lower_range(Lowering& n) {
     const double span =
         n.real_input(1, "the end of a range") - n.real_input(0, "the start of a range");
     if (delta == 0) throw Error("the step of a range is 0");
-    count = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(span / delta)));
+    count = range_count(std::ceil(span / delta));
   } else {
     const int64_t delta = n.integer_input(2, "the step of a range");
-    const int64_t span =
-        n.integer_input(1, "the end of a range") - n.integer_input(0, "the start of a range");
+    const int64_t start = n.integer_input(0, "the start of a range");
+    const int64_t end = n.integer_input(1, "the end of a range");
+    int64_t span = 0;
     if (delta == 0) throw Error("the step of a range is 0");
+    if (__builtin_sub_overflow(end, start, &span) || span == INT64_MIN || delta == INT64_MIN) {
+      throw Error("a range from " + std::to_string(start) + " to " + std::to_string(end) +
+                  " by steps of " + std::to_string(delta) + " is too long");
+    }
     const int64_t rest = span % delta != 0 ? 1 : 0;
     count = (span < 0) == (delta < 0) ? span / delta + rest : 0;
   }

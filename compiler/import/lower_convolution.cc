@@ -1,5 +1,7 @@
 // Convolutions and their transposes.
+#include "import/checks.h"
 #include "import/window.h"
+#include "ir/limits.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -38,6 +40,8 @@ Shape transposed_output(Lowering& n, Window& window, const Shape& input) {
   }
   Shape output(input.size());
   for (size_t i = 0; i < input.size(); ++i) {
+    checked_factor(extra[i], 0, "attribute \"output_padding\"");
+    if (!wanted.empty()) check_size({n.dtype(n.input(0)), {wanted[i]}});
     const int64_t full = window.strides[i] * (input[i] - 1) + extra[i] + window.span(i);
     const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
     if (same || !wanted.empty()) {
@@ -85,6 +89,9 @@ ValueIds lower_col2im(Lowering& n) {
   const Shape shape = n.shape(x);
   const Shape image = n.integers_input(1, "the shape of the image");
   const Shape block = n.integers_input(2, "the shape of the blocks");
+  for (const int64_t length : block) checked_factor(length, 1, "the shape of the blocks");
+  check_size({n.dtype(x), image});
+  check_size({n.dtype(x), block});
   const int64_t size = element_count(block);
   if (shape.size() != 3 || block.size() != image.size() || size < 1 || shape[1] % size != 0) {
     throw Error("expected [N, C·" + std::to_string(size) + ", positions] and an image of " +
@@ -95,6 +102,9 @@ ValueIds lower_col2im(Lowering& n) {
   const int64_t channels = shape[1] / size;
   Shape pieces{shape[0] * channels, size}, kernel{size, 1}, target{shape[0], channels};
   for (size_t i = 0; i < image.size(); ++i) {
+    if (image[i] + window.padding(i) < window.span(i)) {
+      throw Error("the blocks are larger than the padded image " + to_string(image));
+    }
     pieces.push_back((image[i] + window.padding(i) - window.span(i)) / window.strides[i] + 1);
   }
   if (element_count(pieces) != element_count(shape)) {

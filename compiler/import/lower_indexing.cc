@@ -1,4 +1,6 @@
 // Gathers, scatters and searches along an axis.
+#include <algorithm>
+
 #include "import/export_record.h"
 #include "import/lowering.h"
 #include "support/diagnostics.h"
@@ -119,7 +121,7 @@ ValueIds lower_reverse_sequence(Lowering& n) {
   const ValueId x = n.input(0), lengths = n.cast(n.input(1), DType::kInt64);
   const Shape shape = n.shape(x);
   const int64_t time = n.integer("time_axis", 0), batch = n.integer("batch_axis", 1);
-  if (shape.size() < 2 || time + batch != 1 || time * batch != 0) {
+  if (shape.size() < 2 || std::min(time, batch) != 0 || std::max(time, batch) != 1) {
     throw Error("expected time_axis and batch_axis 0 and 1 of a tensor of rank 2 or more, found " +
                 std::to_string(time) + " and " + std::to_string(batch) + " of " + to_string(shape));
   }

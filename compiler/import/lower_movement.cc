@@ -1,6 +1,7 @@
 // Nodes that move elements without computing: shapes, slices, pads, concatenation.
 #include <algorithm>
 
+#include "import/checks.h"
 #include "import/lowering.h"
 #include "support/diagnostics.h"
 
@@ -25,8 +26,8 @@ Shape reshape_target(const Shape& input, std::vector<int64_t> wanted, bool allow
     if (wanted[i] == -1) {
       if (rest >= 0) throw Error("target shape " + to_string(wanted) + " has more than one -1");
       rest = static_cast<int64_t>(i);
-    } else {
-      known *= wanted[i];
+    } else if (__builtin_mul_overflow(known, wanted[i], &known)) {
+      throw Error("target shape " + to_string(wanted) + " has more than 2^63 elements");
     }
   }
   if (rest < 0) return wanted;
@@ -114,6 +115,7 @@ ValueIds lower_tile(Lowering& n) {
   }
   Shape open, repeated, closed;
   for (size_t i = 0; i < shape.size(); ++i) {
+    checked_factor(repeats[i], 0, "a repeat");
     open.insert(open.end(), {1, shape[i]});
     repeated.insert(repeated.end(), {repeats[i], shape[i]});
     closed.push_back(repeats[i] * shape[i]);
@@ -130,8 +132,8 @@ ValueIds lower_concat(Lowering& n) {
 std::vector<int64_t> split_sizes(Lowering& n, int64_t total) {
   if (n.since() >= 13 && n.has_input(1)) return n.integers_input(1, "the sizes of the parts");
   if (n.since() < 13 && n.has_attribute("split")) return n.integers("split");
-  const int64_t parts = n.integer("num_outputs", n.node().output_size());
-  if (parts <= 0) throw Error("expected at least one output, found none");
+  const int64_t parts =
+      checked_factor(n.integer("num_outputs", n.node().output_size()), 1, "the number of parts");
   const int64_t size = (total + parts - 1) / parts;
   std::vector<int64_t> sizes(static_cast<size_t>(parts), size);
   sizes.back() = total - size * (parts - 1);
@@ -146,8 +148,11 @@ ValueIds lower_split(Lowering& n) {
   ValueIds parts;
   int64_t start = 0;
   for (int64_t size : sizes) {
-    if (size < 0 || start + size > total) start = total + 1;
-    if (start <= total) parts.push_back(n.slice(x, axis, start, size));
+    if (size < 0 || size > total - start) {
+      start = -1;
+      break;
+    }
+    parts.push_back(n.slice(x, axis, start, size));
     start += size;
   }
   if (start != total) {
@@ -208,6 +213,7 @@ ValueIds lower_slice(Lowering& n) {
 std::vector<int64_t> padded_positions(const std::string& mode, int64_t size, int64_t low,
                                       int64_t high) {
   if (size == 0) throw Error("a dimension of size 0 cannot be padded with mode " + mode);
+  checked_list_size({size + std::max<int64_t>(low, 0) + std::max<int64_t>(high, 0)}, "the pad");
   std::vector<int64_t> positions;
   for (int64_t i = -low; i < size + high; ++i) {
     int64_t at = i;
@@ -245,6 +251,8 @@ ValueId pad_constant(Lowering& n, ValueId x, const std::vector<int64_t>& low,
   return n.add(Op::kPad, {x, value}, {{"low", below}, {"high", above}});
 }
 
+int64_t checked_pad(int64_t pad) { return checked_factor(pad, -kMaxFactor, "a pad"); }
+
 ValueIds lower_pad(Lowering& n) {
   ValueId x = n.input(0);
   const std::vector<int64_t> pads =
@@ -258,8 +266,8 @@ ValueIds lower_pad(Lowering& n) {
   std::vector<int64_t> low(n.shape(x).size(), 0), high = low;
   for (size_t i = 0; i < given.size(); ++i) {
     const auto axis = static_cast<size_t>(normalized_axis(given[i], n.rank(x)));
-    low[axis] = pads[i];
-    high[axis] = pads[i + given.size()];
+    low[axis] = checked_pad(pads[i]);
+    high[axis] = checked_pad(pads[i + given.size()]);
   }
   const std::string mode = n.text("mode", "constant");
   if (mode == "constant") return {pad_constant(n, x, low, high)};
@@ -279,8 +287,8 @@ ValueIds lower_pad(Lowering& n) {
 ValueIds lower_depth_to_space(Lowering& n) {
   const ValueId x = n.input(0);
   const Shape s = n.shape(x);
-  const int64_t b = n.required_integer("blocksize");
-  if (s.size() != 4 || b <= 0 || s[1] % (b * b) != 0) {
+  const int64_t b = checked_factor(n.required_integer("blocksize"), 1, "attribute \"blocksize\"");
+  if (s.size() != 4 || s[1] % (b * b) != 0) {
     throw Error("expected [N,C,H,W] with C a multiple of the squared block size, found " +
                 to_string(s));
   }
@@ -296,8 +304,8 @@ ValueIds lower_depth_to_space(Lowering& n) {
 ValueIds lower_space_to_depth(Lowering& n) {
   const ValueId x = n.input(0);
   const Shape s = n.shape(x);
-  const int64_t b = n.required_integer("blocksize");
-  if (s.size() != 4 || b <= 0 || s[2] % b != 0 || s[3] % b != 0) {
+  const int64_t b = checked_factor(n.required_integer("blocksize"), 1, "attribute \"blocksize\"");
+  if (s.size() != 4 || s[2] % b != 0 || s[3] % b != 0) {
     throw Error("expected [N,C,H,W] with H and W multiples of the block size, found " +
                 to_string(s));
   }

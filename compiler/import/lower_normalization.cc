@@ -2,6 +2,7 @@
 //
 // Statistics of 16-bit floats are computed in float32 (stash_type), so that a variance beyond
 // 65504 stays finite.
+#include "import/checks.h"
 #include "import/lowering.h"
 #include "import/tensor.h"
 #include "support/diagnostics.h"
@@ -144,8 +145,7 @@ ValueIds lower_lp_normalization(Lowering& n) {
 ValueIds lower_local_response_normalization(Lowering& n) {
   const ValueId x = n.input(0);
   if (n.rank(x) < 3) throw Error("expected [N, C, …], found " + to_string(n.shape(x)));
-  const int64_t size = n.required_integer("size");
-  if (size < 1) throw Error("attribute \"size\": expected 1 or more");
+  const int64_t size = checked_factor(n.required_integer("size"), 1, "attribute \"size\"");
   const DType dtype = n.dtype(x);
   std::vector<int64_t> low(n.shape(x).size(), 0), high = low;
   low[1] = (size - 1) / 2;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/checks.h"
 #include "import/norms.h"
 #include "import/window.h"
 #include "support/diagnostics.h"
@@ -77,6 +78,7 @@ TapPositions positions_of_tap(const Pool& pool, const Shape& input, const Shape&
     for (size_t i = 0; i < input.size(); ++i)
       strides[i] = i == 0 ? 1 : strides[i - 1] * input[i - 1];
   }
+  checked_list_size({element_count(pool.output)}, "the indices of the maxima");
   TapPositions result;
   const Shape steps = row_major_strides(pool.output);
   for (int64_t flat = 0; flat < element_count(pool.output); ++flat) {

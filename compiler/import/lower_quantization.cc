@@ -4,6 +4,7 @@
 // A quantized tensor is of integers, so no gradient passes through QuantizeLinear; that of
 // DequantizeLinear reaches the scale. Products are computed in double, which holds sums of up to
 // 2^21 products of 16-bit integers exactly.
+#include "import/checks.h"
 #include "import/tensor.h"
 #include "import/window.h"
 #include "support/diagnostics.h"
@@ -28,12 +29,14 @@ ValueId spread(Lowering& n, ValueId parameter, const Shape& x) {
     line[at] = x[at];
     return n.reshape(parameter, line);
   }
+  checked_factor(block, 1, "attribute \"block_size\"");
   Shape expected = x;
   expected[at] = (x[at] + block - 1) / block;
   if (found != expected) {
     throw Error("scale and zero point of blocks: expected shape " + to_string(expected) +
                 ", found " + to_string(found));
   }
+  checked_list_size({x[at]}, "the blocks of a dimension");
   std::vector<int64_t> owners;
   for (int64_t i = 0; i < x[at]; ++i) owners.push_back(i / block);
   return n.gather(parameter, n.constant_integers(owners), axis);

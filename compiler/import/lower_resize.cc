@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "import/checks.h"
 #include "import/lowering.h"
 #include "support/diagnostics.h"
 
@@ -84,6 +85,7 @@ class Interpolation {
   }
 
   Taps taps(const AxisResize& axis) const {
+    checked_list_size({axis.output, cells_per_output(axis)}, "the positions of a resized axis");
     Taps taps;
     for (int64_t i = 0; i < axis.output; ++i) {
       const double x = source_position(coordinates_, axis, i);
@@ -102,15 +104,24 @@ class Interpolation {
   }
 
  private:
+  double stretch_of(double scale) const { return antialias_ ? std::min(scale, 1.0) : 1; }
+
+  // How many cells of the input a filter covers on each side.
+  double reach_of(double scale) const { return (mode_ == "linear" ? 1 : 2) / stretch_of(scale); }
+
+  int64_t cells_per_output(const AxisResize& axis) const {
+    if (mode_ == "nearest") return 1;
+    return static_cast<int64_t>(std::min(2 * reach_of(axis.scale), 0x1p40));
+  }
+
   std::vector<double> weights_at(double x, double scale, double* first) const {
     if (mode_ == "nearest") {
       *first = nearest_of(nearest_, x);
       return {1};
     }
     const double cell = std::floor(x), t = x - cell;
-    const double stretch = antialias_ ? std::min(scale, 1.0) : 1;
-    const double reach = (mode_ == "linear" ? 1 : 2) / stretch;
-    const double start = std::floor(-reach) + 1;
+    const double stretch = stretch_of(scale);
+    const double start = std::floor(-reach_of(scale)) + 1;
     *first = cell + start;
     std::vector<double> weights;
     for (double k = start; k < 2 - start; ++k) weights.push_back(weight((k - t) * stretch));
@@ -169,6 +180,12 @@ std::vector<double> per_axis(Lowering& n, int index, const std::string& what, si
   return result;
 }
 
+int64_t whole_size(double size) {
+  if (size >= 0 && size <= static_cast<double>(kMaxListed)) return static_cast<int64_t>(size);
+  throw Error("a resized axis: expected 0 to " + std::to_string(kMaxListed) + " elements, found " +
+              std::to_string(size));
+}
+
 // One scale for all axes, so that the output fits into the sizes or covers them.
 void keep_aspect_ratio(const std::string& policy, std::vector<AxisResize>& resizes) {
   if (policy != "not_larger" && policy != "not_smaller") {
@@ -183,7 +200,7 @@ void keep_aspect_ratio(const std::string& policy, std::vector<AxisResize>& resiz
   }
   for (AxisResize& axis : resizes) {
     axis.scale = scale;
-    axis.output = static_cast<int64_t>(std::floor(scale * static_cast<double>(axis.input) + 0.5));
+    axis.output = whole_size(std::floor(scale * static_cast<double>(axis.input) + 0.5));
   }
 }
 
@@ -202,8 +219,8 @@ std::vector<AxisResize> resizes_of(Lowering& n, const std::vector<int64_t>& axes
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisResize axis;
     axis.input = n.input_shape(0)[static_cast<size_t>(axes[i])];
-    axis.output = static_cast<int64_t>(
-        by_scale ? std::floor(static_cast<double>(axis.input) * values[i]) : values[i]);
+    axis.output =
+        whole_size(by_scale ? std::floor(static_cast<double>(axis.input) * values[i]) : values[i]);
     axis.scale = by_scale ? values[i] : values[i] / static_cast<double>(axis.input);
     if (!roi.empty()) {
       axis.roi_start = roi[i];
@@ -211,6 +228,9 @@ std::vector<AxisResize> resizes_of(Lowering& n, const std::vector<int64_t>& axes
     }
     if (!(axis.scale > 0) && axis.input > 0) {
       throw Error("scales and sizes must be positive, found " + std::to_string(values[i]));
+    }
+    if (axis.input == 0 && axis.output > 0) {
+      throw Error("an axis without elements cannot be resized to " + std::to_string(axis.output));
     }
     resizes.push_back(axis);
   }
@@ -243,6 +263,10 @@ ValueIds lower_resize(Lowering& n) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool same = resizes[i].output == resizes[i].input && resizes[i].scale == 1;
     if (same && !crops) continue;
+    if (resizes[i].output == 0) {
+      x = n.slice(x, axes[i], 0, 0);
+      continue;
+    }
     x = interpolate(n, x, axes[i], interpolation.taps(resizes[i]));
     if (crops) x = extrapolate(n, x, axes[i], resizes[i]);
   }

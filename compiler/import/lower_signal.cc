@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "import/checks.h"
 #include "import/lowering.h"
 #include "support/diagnostics.h"
 
@@ -26,10 +27,10 @@ struct Transform {
 // factor·weight(i)·cos or sin of 2πik/length for inputs i and outputs k.
 ValueId wave_matrix(Lowering& n, DType dtype, int64_t inputs, int64_t outputs,
                     const Transform& transform, bool sine) {
-  if (inputs * outputs > kMaxMatrix) {
+  if (inputs > kMaxMatrix || outputs > kMaxMatrix || inputs * outputs > kMaxMatrix) {
     throw Error("a Fourier transform of length " + std::to_string(transform.length) +
                 " is too long: it is computed as a product with a matrix of " +
-                std::to_string(inputs * outputs) + " elements, at most " +
+                std::to_string(inputs) + " x " + std::to_string(outputs) + " elements, at most " +
                 std::to_string(kMaxMatrix) + " are allowed");
   }
   const double factor = transform.inverse ? 1 / static_cast<double>(transform.length) : 1;
@@ -138,7 +139,7 @@ ValueIds lower_stft(Lowering& n) {
   }
   const int64_t step = n.integer_input(1, "the step between frames");
   const int64_t length = n.has_input(3)   ? n.integer_input(3, "the length of a frame")
-                         : n.has_input(2) ? n.input_shape(2).at(0)
+                         : n.has_input(2) ? element_count(n.input_shape(2))
                                           : 0;
   const int64_t total = n.shape(x)[1];
   if (step < 1 || length < 1 || length > total) {
@@ -147,6 +148,7 @@ ValueIds lower_stft(Lowering& n) {
                 std::to_string(step));
   }
   const int64_t frames = (total - length) / step + 1;
+  checked_list_size({frames, length}, "the frames");
   std::vector<int64_t> samples;
   for (int64_t frame = 0; frame < frames; ++frame) {
     for (int64_t i = 0; i < length; ++i) samples.push_back(frame * step + i);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "import/checks.h"
 #include "import/window.h"
 #include "support/diagnostics.h"
 
@@ -62,13 +63,20 @@ class DeformableConvolution {
     window_ = window_of(n, spatial_sizes(w), spatial_sizes(x));
     groups_ = n.integer("group", 1);
     offset_groups_ = n.integer("offset_group", 1);
+    checked_factor(groups_, 1, "attribute \"group\"");
+    checked_factor(offset_groups_, 1, "attribute \"offset_group\"");
     for (size_t i = 0; i < 2; ++i) {
+      if (x[i + 2] + window_.padding(i) < window_.span(i)) {
+        throw Error("the window is larger than the padded input " + to_string(x));
+      }
       output_.push_back((x[i + 2] + window_.padding(i) - window_.span(i)) / window_.strides[i] + 1);
     }
     taps_ = element_count(window_.kernel);
+    checked_list_size({taps_, offset_groups_}, "the cells of the window");
+    checked_list_size(output_, "the cells of the output");
     const Shape expected{x[0], 2 * taps_ * offset_groups_, output_[0], output_[1]};
-    if (groups_ < 1 || offset_groups_ < 1 || w[1] * groups_ != x[1] || w[0] % groups_ != 0 ||
-        x[1] % offset_groups_ != 0 || n.shape(offset_) != expected) {
+    if (w[1] * groups_ != x[1] || w[0] % groups_ != 0 || x[1] % offset_groups_ != 0 ||
+        n.shape(offset_) != expected) {
       throw Error("expected offsets of shape " + to_string(expected) + " and " +
                   std::to_string(w[1] * groups_) + " channels, found " +
                   to_string(n.shape(offset_)) + " and " + to_string(x));

@@ -67,7 +67,7 @@ LiteralPtr ImportState::literal(const Binding& binding) {
 
 Lowering::Lowering(ImportState& state, const onnx::NodeProto& node, std::vector<Binding> inputs,
                    int64_t since, std::shared_ptr<const void> owner)
-    : Emitter(state.graph, &state.reserved_names),
+    : Emitter(state.graph, &state.reserved_names, state.most_tensors),
       state_(state),
       node_(node),
       inputs_(std::move(inputs)),

@@ -62,6 +62,10 @@ struct ImportState {
   Leaves leaves;
   bool training = true;
   bool accepts_slow = false;  // rules that are slow may be used
+  /// Tensors that the graph may have, and nodes that may be lowered: bodies of functions can cost
+  /// time without adding tensors.
+  int64_t most_tensors = kMaxTensors;
+  int64_t lowered_nodes = 0;
   int64_t micro_batches = 1;  // of all replicas
   GradientFunction gradients;
   /// The value that each BatchNorm statistic takes at the end of the step.

@@ -75,7 +75,14 @@ class LimitCheck {
     if (depth > kMaxGraphDepth) {
       refuse(path_, "graphs are nested more than " + std::to_string(kMaxGraphDepth) + " deep");
     }
+    tensors_ += int64_t{graph.initializer_size()} + graph.sparse_initializer_size() +
+                graph.input_size() + graph.output_size();
+    if (tensors_ > kMaxTensorsOfFile) {
+      refuse(path_, "more than " + std::to_string(kMaxTensorsOfFile) +
+                        " initializers, inputs and outputs; join small ones");
+    }
     for (const auto& tensor : graph.initializer()) name(tensor.name());
+    for (const auto& sparse : graph.sparse_initializer()) name(sparse.values().name());
     for (const auto& input : graph.input()) name(input.name());
     for (const auto& output : graph.output()) name(output.name());
     nodes(graph.node(), depth);
@@ -84,7 +91,8 @@ class LimitCheck {
   void nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& list, int depth) {
     count_ += list.size();
     if (count_ > kMaxNodes) {
-      refuse(path_, "more than " + std::to_string(kMaxNodes) + " nodes");
+      refuse(path_, "more than " + std::to_string(kMaxNodes) +
+                        " nodes; put what repeats into a Loop or a function");
     }
     for (const onnx::NodeProto& node : list) {
       name(node.name());
@@ -106,7 +114,7 @@ class LimitCheck {
   }
 
   const std::string& path_;
-  int64_t count_ = 0;
+  int64_t count_ = 0, tensors_ = 0;
 };
 
 void check_limits(const onnx::ModelProto& proto, const std::string& path) {

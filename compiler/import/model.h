@@ -19,6 +19,7 @@ namespace sgtc {
 
 /// Limits on what a file may ask for; beyond them a file is taken for damaged or hostile.
 inline constexpr int64_t kMaxNodes = 1'000'000;
+inline constexpr int64_t kMaxTensorsOfFile = 1'000'000;  // initializers, inputs and outputs
 inline constexpr int64_t kMaxNameLength = 4096;
 inline constexpr int kMaxGraphDepth = 32;
 

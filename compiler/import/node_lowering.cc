@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/control_flow.h"
+#include "import/definition.h"
 #include "import/gradient_node.h"
 #include "import/sequences.h"
 #include "import/tensor.h"
@@ -12,101 +13,8 @@
 namespace sgtc {
 namespace {
 
-constexpr int kMaxBodyDepth = 64;
-constexpr size_t kMaxNodesInGraph = 4'000'000;
-
-const onnx::OpSchema* schema_of(const std::string& op, int64_t opset, const std::string& domain) {
-  return onnx::OpSchemaRegistry::Schema(op, static_cast<int>(opset), domain);
-}
-
-// The version of the node's operator set; a domain that the file does not mention is at 1.
-int64_t opset_of(const onnx::NodeProto& node, const Opsets& opsets) {
-  const auto found = opsets.find(canonical_domain(node.domain()));
-  return found == opsets.end() ? 1 : found->second;
-}
-
-// What decides how a node is lowered.
-struct Definition {
-  const Rule* rule = nullptr;
-  const onnx::FunctionProto* own_function = nullptr;
-  const onnx::OpSchema* library_function = nullptr;
-  int64_t since = 1;
-  int64_t opset = 1;
-  bool opens_body = false;  // If, Loop or Scan
-  bool is_sequence = false;
-  bool is_gradient = false;
-  bool is_slow() const { return rule && rule->slow; }
-  bool supported(bool accepts_slow) const {
-    return (rule && (accepts_slow || !rule->slow)) || own_function || library_function ||
-           opens_body || is_sequence || is_gradient;
-  }
-};
-
-Definition definition_of(const OnnxModel& model, const onnx::NodeProto& node,
-                         const Opsets& opsets) {
-  const std::string domain = canonical_domain(node.domain());
-  Definition definition;
-  definition.opset = opset_of(node, opsets);
-  definition.own_function = model.function(domain, node.op_type());
-  if (definition.own_function) return definition;
-  const onnx::OpSchema* schema = schema_of(node.op_type(), definition.opset, domain);
-  if (schema) definition.since = schema->SinceVersion();
-  definition.is_gradient = is_gradient_node(node);
-  definition.opens_body = schema && is_control_flow(node, definition.since);
-  definition.is_sequence = schema && is_sequence_operator(node);
-  definition.rule = find_rule(domain, node.op_type(), definition.since);
-  if (!definition.rule && schema &&
-      (schema->HasFunction() || schema->HasContextDependentFunction())) {
-    definition.library_function = schema;
-  }
-  return definition;
-}
-
-std::string unsupported_text(const onnx::NodeProto& node, const Definition& definition,
-                             const std::string& prefix) {
-  const std::string domain = canonical_domain(node.domain());
-  return describe(node, prefix) + ", domain " + (domain.empty() ? "ai.onnx" : domain) +
-         ", version " + std::to_string(definition.opset) +
-         (definition.is_slow() ? "; --on-unsupported=fallback computes it slowly" : "");
-}
-
-// The body of a Loop or Scan; an empty graph when it is missing.
-const onnx::GraphProto& body_of(const onnx::NodeProto& node) {
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == "body") return attribute.g();
-  }
-  return onnx::GraphProto::default_instance();
-}
-
-void list_unsupported(const OnnxModel& model, const NodeList& nodes, const std::vector<int>& needed,
-                      const Opsets& opsets, bool accepts_slow, const std::string& prefix, int depth,
-                      std::vector<std::string>& list) {
-  if (depth > kMaxBodyDepth) return;  // reported when it is lowered
-  for (int i : needed) {
-    const onnx::NodeProto& node = nodes[i];
-    const Definition definition = definition_of(model, node, opsets);
-    if (!definition.supported(accepts_slow)) {
-      list.push_back(unsupported_text(node, definition, prefix));
-    }
-    const std::string inside = prefix + name_of(node) + "/";
-    if (definition.opens_body && node.op_type() != "If") {
-      const onnx::GraphProto& body = body_of(node);
-      std::vector<std::string> outputs;
-      for (const auto& output : body.output()) outputs.push_back(output.name());
-      list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), opsets, accepts_slow,
-                       inside, depth + 1, list);
-    }
-    if (!definition.own_function) continue;
-    const auto& body = *definition.own_function;
-    Opsets inner = opsets;
-    for (const auto& entry : body.opset_import()) {
-      inner[canonical_domain(entry.domain())] = entry.version();
-    }
-    const std::vector<std::string> outputs(body.output().begin(), body.output().end());
-    list_unsupported(model, body.node(), needed_nodes(body.node(), outputs), inner, accepts_slow,
-                     inside, depth + 1, list);
-  }
-}
+// Ends the import after its last error was reported.
+struct Abandoned {};
 
 // Gives the nodes of a function body the attributes of the call, or their defaults: those of the
 // function, and for a function of ONNX those of its operator.
@@ -173,6 +81,9 @@ class NodeLowering {
         outputs = lower_bound(node, std::move(inputs));
         lowered = true;
       }
+    } catch (const TooManyTensors& error) {
+      state_.diagnostics.error(describe(node, surroundings_.prefix), error.what());
+      throw Abandoned();
     } catch (const Error& error) {
       state_.diagnostics.error(describe(node, surroundings_.prefix), error.what());
     }
@@ -212,8 +123,10 @@ class NodeLowering {
   }
 
   std::vector<Binding> lower_bound(const onnx::NodeProto& node, std::vector<Binding> inputs) {
-    if (state_.graph.nodes.size() > kMaxNodesInGraph) {
-      throw Error("the graph has more than " + std::to_string(kMaxNodesInGraph) + " nodes");
+    if (++state_.lowered_nodes > state_.most_tensors) {
+      throw TooManyTensors("more than " + std::to_string(state_.most_tensors) +
+                           " nodes, those of opened functions and unrolled loops among them; use "
+                           "fewer, or raise the limit with --max-tensors");
     }
     const Definition definition = definition_of(state_.model, node, *surroundings_.opsets);
     if (definition.opens_body) {
@@ -384,16 +297,14 @@ const Binding* Scope::find(const std::string& name) const {
   return nullptr;
 }
 
-std::vector<std::string> unsupported_nodes(const OnnxModel& model, const NodeList& nodes,
-                                           const std::vector<int>& needed, bool accepts_slow) {
-  std::vector<std::string> list;
-  list_unsupported(model, nodes, needed, model.opsets(), accepts_slow, "", 0, list);
-  return list;
-}
-
 void lower_nodes(ImportState& state, const NodeList& nodes, const std::vector<std::string>& wanted,
                  Scope& scope, const Surroundings& surroundings) {
-  NodeLowering(state, nodes, scope, surroundings).run(wanted);
+  try {
+    NodeLowering(state, nodes, scope, surroundings).run(wanted);
+  } catch (const Abandoned&) {
+    if (surroundings.depth > 0) throw;
+    state.diagnostics.checkpoint();
+  }
 }
 
 std::vector<Binding> lower_body(ImportState& state, const NodeList& nodes,
@@ -402,6 +313,10 @@ std::vector<Binding> lower_body(ImportState& state, const NodeList& nodes,
   if (surroundings.depth > kMaxBodyDepth) {
     throw Error("functions and bodies are nested more than " + std::to_string(kMaxBodyDepth) +
                 " deep");
+  }
+  if (static_cast<int64_t>(surroundings.prefix.size()) > kMaxNameLength) {
+    throw Error("the names of the functions and loops that it is in have together more than " +
+                std::to_string(kMaxNameLength) + " characters; give them shorter names");
   }
   lower_nodes(state, nodes, outputs, inner, surroundings);
   std::vector<Binding> results;

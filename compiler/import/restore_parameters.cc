@@ -16,6 +16,7 @@
 #include <set>
 #include <vector>
 
+#include "import/checks.h"
 #include "import/export_record.h"
 #include "import/node_order.h"
 #include "import/tensor.h"
@@ -94,7 +95,11 @@ std::optional<std::vector<int64_t>> bias_shape(const onnx::NodeProto& node,
   if (dims.size() < 2) return std::nullopt;
   if (op == "Gemm") return {{integer_attribute(node, "transB", 0) != 0 ? dims[0] : dims[1]}};
   if (op == "Conv") return {{dims[0]}};
-  if (op == "ConvTranspose") return {{dims[1] * integer_attribute(node, "group", 1)}};
+  int64_t channels = 0;
+  if (op == "ConvTranspose" &&
+      !__builtin_mul_overflow(dims[1], integer_attribute(node, "group", 1), &channels)) {
+    return {{channels}};
+  }
   return std::nullopt;
 }
 
@@ -301,6 +306,7 @@ class Restoration {
     const bool valid = std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; });
     if (!dtype || !valid || (taken_.count(bias) != 0 && restored_.count(bias) == 0)) return;
     if (restored_.count(bias) == 0) {
+      checked_list_size(shape, "the bias \"" + bias + "\"");
       const auto bytes = static_cast<size_t>(element_count(shape) * size_of(*dtype));
       add(tensor_of(bias, data_type, shape, std::string(bytes, '\0')));
     }

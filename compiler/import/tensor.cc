@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/limits.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -79,15 +80,11 @@ LiteralPtr typed_literal(const TensorType& type, const onnx::TensorProto& tensor
 }
 
 int64_t byte_count(const TensorType& type) {
-  const int64_t elements = element_count(type.shape);
-  if (elements > INT64_MAX / size_of(type.dtype)) {
-    throw Error("shape " + to_string(type.shape) + " has more bytes than 64 bits can count");
-  }
-  return elements * size_of(type.dtype);
+  return element_count(type.shape) * size_of(type.dtype);
 }
 
 // Sparse tensors are made dense in memory; a larger one is a mistake or an attack.
-constexpr int64_t kMaxDenseElements = int64_t{1} << 31;
+constexpr int64_t kMaxDenseElements = int64_t{1} << 28;
 
 // The position of sparse entry `entry` in the dense tensor.
 int64_t dense_position(const Shape& shape, const Literal& indices, int64_t entry) {
@@ -109,13 +106,6 @@ int64_t dense_position(const Shape& shape, const Literal& indices, int64_t entry
                 to_string(shape));
   }
   return position;
-}
-
-void check_shape(const TensorType& type) {
-  for (int64_t size : type.shape) {
-    if (size < 0) throw Error("shape " + to_string(type.shape) + " has a negative dimension");
-  }
-  byte_count(type);
 }
 
 }  // namespace
@@ -147,7 +137,7 @@ TensorType type_of(const onnx::TensorProto& tensor) {
                 "bfloat16, float or double");
   }
   TensorType type{*dtype, Shape(tensor.dims().begin(), tensor.dims().end())};
-  check_shape(type);
+  check_size(type);
   return type;
 }
 
@@ -169,7 +159,7 @@ LiteralPtr literal_of(const onnx::TensorProto& tensor, const ExternalData& exter
 TensorType type_of(const onnx::SparseTensorProto& sparse) {
   TensorType type = type_of(sparse.values());
   type.shape.assign(sparse.dims().begin(), sparse.dims().end());
-  check_shape(type);
+  check_size(type);
   return type;
 }
 

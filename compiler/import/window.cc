@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "import/checks.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -15,10 +16,7 @@ std::vector<int64_t> spatial_attribute(Lowering& node, const std::string& name, 
                 " values, found " + std::to_string(values.size()));
   }
   for (int64_t value : values) {
-    if (value < least) {
-      throw Error("attribute \"" + name + "\": expected values of at least " +
-                  std::to_string(least) + ", found " + std::to_string(value));
-    }
+    checked_factor(value, least, "attribute \"" + name + "\"");
   }
   return values;
 }
@@ -55,6 +53,7 @@ Window window_of(Lowering& node, const std::vector<int64_t>& kernel, const Shape
   if (kernel.empty() || node.has_attribute("kernel_shape")) {
     window.kernel = spatial_attribute(node, "kernel_shape", dims, 0, 1);
   }
+  for (const int64_t size : kernel) checked_factor(size, 0, "the size of a window");
   if (!kernel.empty() && window.kernel != kernel) {
     throw Error("attribute \"kernel_shape\": expected " + to_string(kernel) +
                 " as in the weight, found " + to_string(window.kernel));
