@@ -222,6 +222,19 @@ class NodeLowering {
     return proto;
   }
 
+  // ONNX's own code throws what it likes when the node does not fit its operator.
+  static void build_function(const onnx::OpSchema& schema,
+                             const onnx::FunctionBodyBuildContextImpl& context, int opset,
+                             onnx::FunctionProto& body) {
+    std::string reason;
+    try {
+      if (schema.BuildContextDependentFunction(context, body, opset)) return;
+    } catch (const std::exception& error) {
+      reason = std::string(": ") + error.what();
+    }
+    throw Error("ONNX builds no function body for these inputs and attributes" + reason);
+  }
+
   std::vector<Binding> expand_library(const onnx::NodeProto& node,
                                       const std::vector<Binding>& inputs,
                                       const Definition& definition) {
@@ -235,10 +248,7 @@ class NodeLowering {
     } else {
       std::vector<onnx::TypeProto> types;
       for (const Binding& binding : inputs) types.push_back(type_proto(binding));
-      const onnx::FunctionBodyBuildContextImpl context(node, types);
-      if (!schema.BuildContextDependentFunction(context, *body, opset)) {
-        throw Error("ONNX builds no function body for these inputs and attributes");
-      }
+      build_function(schema, onnx::FunctionBodyBuildContextImpl(node, types), opset, *body);
     }
     return expand(node, inputs, body, &schema);
   }
