@@ -48,7 +48,8 @@ TEST_CASE("loops are unrolled up to the limit on tensors") {
   CHECK(error_with_limit(looping("100"), 1000).empty());
   const std::string error = error_with_limit(looping("1000"), 1000);
   CHECK_THAT(error, ContainsSubstring("more than 1000 tensors") &&
-                        ContainsSubstring("fewer iterations") && ContainsSubstring("/499/"));
+                        ContainsSubstring("fewer iterations") &&
+                        ContainsSubstring("node \"y\" (Loop)"));
   CHECK(error.find('\n') == std::string::npos);
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("numbers that nothing could have are refused before anything is comput
   CHECK_THAT(error("{ y = Split <axis = 1, num_outputs = 9223372036854775807> (x) }"),
              ContainsSubstring("the number of parts"));
   CHECK_THAT(error("<int64[2] s = {3037000500, 3037000500}> { y = Reshape (x, s) }"),
-             ContainsSubstring("reshape: "));
+             ContainsSubstring("more than 2^63 elements"));
   CHECK_THAT(error("<int64[3] s = {9223372036854775807, 9223372036854775807, 2}> "
                    "{ y = Reshape (x, s) }"),
              ContainsSubstring("2^63"));
