@@ -116,3 +116,14 @@ start_daemons() {
   tail -n 20 "$cluster"/*.log >&2
   exit 1
 }
+
+# The number of the job that runs. The controller may need a moment to tell.
+running_job() {
+  local id
+  for _ in $(seq 100); do
+    id=$(squeue -h -t running -o %i)
+    [ -z "$id" ] || break
+    sleep 0.1
+  done
+  echo "$id"
+}

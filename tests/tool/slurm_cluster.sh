@@ -129,7 +129,7 @@ a_signal_stops_all_ranks() {
   srun -N2 -n4 "$probe" --steps 100000 >output 2>errors &
   local job=$! code=0
   wait_for output '^step 3$'
-  scancel --signal=TERM "$(squeue -h -t running -o %i).0"
+  scancel --signal=TERM "$(running_job).0"
   wait "$job" || code=$?
   [ "$code" = 143 ] || fail "exit code $code after a signal"
   says output 4 '^stopped before step '

@@ -72,7 +72,7 @@ a_stopped_job_goes_on() {
   srun -N2 -n4 "${train[@]}" --steps 1000000 --checkpoint stopped --log stopped.jsonl --quiet &
   local job=$! steps
   wait_for_step stopped.jsonl 20
-  scancel --signal=TERM "$(squeue -h -t running -o %i).0"
+  scancel --signal=TERM "$(running_job).0"
   code 143 wait "$job"
   steps=$(($(ls stopped | sed -n 's/^step_0*//p' | sort -n | tail -1) + 5))
   srun -N2 -n4 "${train[@]}" --steps "$steps" --checkpoint stopped --resume auto \
