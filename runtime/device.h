@@ -17,6 +17,7 @@
 
 #include "arena.h"
 #include "communication/groups.h"
+#include "communication/peers.h"
 #include "communication/rank_communicators.h"
 #include "plan/format.h"
 #include "plan_memory.h"
@@ -37,7 +38,8 @@ struct DeviceRequest {
   Arena& arena;  // of the host
   const PlanMemory& memory;
   const States& states;
-  RankCommunicators* communicators = nullptr;  // null: a rank without peers
+  RankCommunicators* communicators = nullptr;  // of the CPU; null: a rank without peers
+  const Peers* peers = nullptr;                // of a GPU; null: likewise
   int64_t threads = 1;                         // of the host
   int64_t local_rank = 0;                      // among the ranks of this host
   int64_t local_size = 1;

@@ -28,20 +28,6 @@ KernelCodes resolve_kernels(const plan::Plan& plan, const Program& program) {
   return codes;
 }
 
-CommunicationKind kind_of(const plan::Task& task) {
-  static constexpr std::pair<std::string_view, CommunicationKind> kKinds[] = {
-      {"send", CommunicationKind::send},
-      {"receive", CommunicationKind::receive},
-      {"all_reduce", CommunicationKind::all_reduce},
-      {"reduce_scatter", CommunicationKind::reduce_scatter},
-      {"all_gather", CommunicationKind::all_gather},
-      {"broadcast", CommunicationKind::broadcast}};
-  for (const auto& [name, kind] : kKinds) {
-    if (name == task.kind) return kind;
-  }
-  die_of_bad_plan("task " + task.name + " is of unknown kind " + task.kind);
-}
-
 class Preparation {
  public:
   Preparation(const plan::Plan& plan, const Coordinates& coordinates, const Program& program,
@@ -129,19 +115,7 @@ class Preparation {
       die_of_bad_plan("task " + task.name + " communicates over \"" + task.communicator +
                       "\", which this rank is not a member of");
     }
-    CommunicationRequest request;
-    request.kind = kind_of(task);
-    request.peer = task.peer;
-    request.dtype = task.dtype;
-    request.reduction = task.reduce == "max" ? Reduction::max : Reduction::sum;
-    for (const plan::Argument& part : task.inputs) request.inputs.push_back(resolve(part, entry));
-    for (const plan::Argument& part : task.outputs) request.outputs.push_back(resolve(part, entry));
-    return communicator->prepare(request);
-  }
-
-  Part resolve(const plan::Argument& argument, const plan::Entry& entry) const {
-    const MemoryRange range = resolver_.range(argument, entry);
-    return {range.data, range.bytes};
+    return communicator->prepare(resolver_.request(entry));
   }
 
   const KernelCodes codes_;

@@ -118,6 +118,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   setup.local_size = job.self().local_size;
   setup.coordinates = coordinates_of(plan, job.rank());
   setup.communicators = communicators.get();
+  setup.peers = communicators.peers();
   Session session(program, plan, setup);
   Evaluator evaluator(job, session, inputs.eval_data());
   Trace trace(options.trace.empty() ? 1 : kTraceEvents, job.rank());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace sgtc::runtime {
 namespace {
@@ -12,6 +14,20 @@ int64_t instance_of(const plan::Buffer& buffer, const plan::Entry& entry) {
   if (buffer.scope == "slot") return entry.slot;
   if (buffer.scope == "ring") return entry.ring;
   return 0;
+}
+
+CommunicationKind kind_of(const plan::Task& task) {
+  static constexpr std::pair<std::string_view, CommunicationKind> kKinds[] = {
+      {"send", CommunicationKind::send},
+      {"receive", CommunicationKind::receive},
+      {"all_reduce", CommunicationKind::all_reduce},
+      {"reduce_scatter", CommunicationKind::reduce_scatter},
+      {"all_gather", CommunicationKind::all_gather},
+      {"broadcast", CommunicationKind::broadcast}};
+  for (const auto& [name, kind] : kKinds) {
+    if (name == task.kind) return kind;
+  }
+  die_of_bad_plan("task " + task.name + " is of unknown kind " + task.kind);
 }
 
 }  // namespace
@@ -68,6 +84,22 @@ MemoryRange EntryResolver::range(const plan::Argument& argument, const plan::Ent
   }
   return {memory_.address(buffer, instance_of(buffer, entry)) + offset,
           argument.bytes > 0 ? argument.bytes : buffer.bytes - offset};
+}
+
+CommunicationRequest EntryResolver::request(const plan::Entry& entry) const {
+  const plan::Task& task = this->task(entry);
+  CommunicationRequest request;
+  request.kind = kind_of(task);
+  request.peer = task.peer;
+  request.dtype = task.dtype;
+  request.reduction = task.reduce == "max" ? Reduction::max : Reduction::sum;
+  const auto add = [&](const plan::Argument& argument, std::vector<Part>& parts) {
+    const MemoryRange range = this->range(argument, entry);
+    parts.push_back({range.data, range.bytes});
+  };
+  for (const plan::Argument& part : task.inputs) add(part, request.inputs);
+  for (const plan::Argument& part : task.outputs) add(part, request.outputs);
+  return request;
 }
 
 int64_t EntryResolver::global_micro_batch(const plan::Entry& entry) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "communication/communicator.h"
 #include "communication/groups.h"
 #include "plan/format.h"
 #include "plan_memory.h"
@@ -28,6 +29,8 @@ class EntryResolver {
   const plan::Task& task(const plan::Entry& entry) const;
   /// The bytes that an argument of the entry's task names. Dies for bytes outside their buffer.
   MemoryRange range(const plan::Argument& argument, const plan::Entry& entry) const;
+  /// What the entry's task communicates. Dies for a task of another kind.
+  CommunicationRequest request(const plan::Entry& entry) const;
   /// The entry's micro-batch among those of all replicas.
   int64_t global_micro_batch(const plan::Entry& entry) const;
 

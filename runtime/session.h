@@ -39,7 +39,8 @@ struct SessionOptions {
   int64_t local_rank = 0;  // among the ranks of this host
   int64_t local_size = 1;
   Coordinates coordinates;
-  RankCommunicators* communicators = nullptr;  // null: a rank without peers
+  RankCommunicators* communicators = nullptr;  // as of DeviceRequest
+  const Peers* peers = nullptr;
 };
 
 class Session {

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# The GPU suite: checks and measurements on one Hopper GPU.
+# The GPU suite: checks and measurements on Hopper GPUs.
 #
 #   scripts/gpu.sh [STAGE]...                   build here and run here
 #   scripts/gpu.sh pack FOLDER [STAGE]...       build here, gather in FOLDER what goes to the GPU
 #   bash FOLDER/gpu.sh run FOLDER [STAGE]...    run there, without compiler and CUDA toolkit
 #
 # Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
-# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch). PyTorch is measured where
-# it is. cuBLAS, to measure beside, is looked for in $CUBLAS, in the Python packages and in the
-# linker's cache; without it only the kernels are measured.
+# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), meshes (two GPUs beside
+# one; MESHES names others than 1x2 and 2x1; skipped on one GPU). PyTorch is measured where it is.
+# NCCL is looked for in the Python packages, then by the linker. cuBLAS, to measure beside, is looked
+# for in $CUBLAS, in the Python packages and in the linker's cache; without it only the kernels are
+# measured.
 set -euo pipefail
 
-readonly all_stages="kernels programs models benchmark"
+readonly all_stages="kernels programs models benchmark meshes"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 pack_kernels() {
@@ -63,6 +65,14 @@ array.array("H", (random.randrange(50257) for _ in range(4 * 32 * 1024 + 1))).to
     >"$1/tokens.bin"
 }
 
+pack_meshes() {
+  build_tools
+  cp "$root/tests/gpu/mesh_check.py" "$1"
+  # shellcheck disable=SC2086 # MESHES is a list
+  SGTC=$root/build/bin/sgtc SGTC_MODEL=$root/build/bin/sgtc-model \
+    "$root/build/venv/bin/python" "$root/tests/gpu/pack_meshes.py" "$1/meshes" ${MESHES:-}
+}
+
 find_cublas() {
   if [ -n "${CUBLAS:-}" ]; then
     echo "$CUBLAS"
@@ -95,6 +105,23 @@ run_programs() {
 run_models() {
   # shellcheck disable=SC2086 # MODELS is a list
   python3 "$1/models_check.py" "$1/models" ${MODELS:-}
+}
+
+# Where libnccl.so.2 of the Python packages is.
+nccl_folder() {
+  python3 - <<'PYTHON' 2>/dev/null || true
+import glob, os, sysconfig
+found = glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/nccl/lib/libnccl.so.2")
+print(os.path.dirname(found[0]) if found else "", end="")
+PYTHON
+}
+
+run_meshes() {
+  local folder status=0
+  folder=$(nccl_folder)
+  LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    python3 "$1/mesh_check.py" "$1/meshes" || status=$?
+  [ "$status" = 0 ] || [ "$status" = 77 ]
 }
 
 run_benchmark() {

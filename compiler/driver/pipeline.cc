@@ -140,9 +140,24 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
   return passes.run("sink-movements", [&] { return sink_movements(graph, target); });
 }
 
+/// Thread blocks of a GPU that a communicator may have: enough for half of what NVLink can do, and
+/// few enough that kernels beside it lose little.
+constexpr int64_t kCommunicationBlocks = 8;
+
+/// The target of a phase's kernels. Gradients are reduced over replicas beside the backward phase:
+/// its kernels leave multiprocessors to that, since one with a block on each would either wait for
+/// the reduction's end or keep it from starting. Without replicas kernels are those of one GPU, and
+/// so are their bits.
+KernelTarget target_beside_reductions(KernelTarget target, const Mesh& mesh, Phase phase) {
+  if (target.is_gpu() && mesh.dp > 1 && phase == Phase::kBackward) {
+    target.multiprocessors -= kCommunicationBlocks;
+  }
+  return target;
+}
+
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
-                             int64_t first_checked, const KernelTarget& target,
+                             int64_t first_checked, const KernelTarget& target, const Mesh& mesh,
                              PassRunner& passes) {
   KernelizedGraph program;
   program.graph = &graph;
@@ -154,7 +169,8 @@ KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& sta
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      if (has_code(group)) spec = form_kernel(graph, group, first_checked, target);
+      const KernelTarget own = target_beside_reductions(target, mesh, group.phase);
+      if (has_code(group)) spec = form_kernel(graph, group, first_checked, own);
       specs.push_back(std::move(spec));
     }
     return specs;
@@ -321,7 +337,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
-  train = form_program(programs.train, parts, 0, kernel_target_, train_passes);
+  train = form_program(programs.train, parts, 0, kernel_target_, mesh, train_passes);
   // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
   Placement& placement = input.train.placement;
   placement = train_passes.time("partition", [&] { return partition(train, mesh.pp); });
@@ -332,7 +348,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
-                          kernel_target_, evaluate_passes);
+                          kernel_target_, mesh, evaluate_passes);
   input.evaluate->placement = evaluate_passes.time(
       "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }
@@ -343,6 +359,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
     check_gpu_code(input.train.kernels, diagnostics_);
     check_gpu_code(input.evaluate->kernels, diagnostics_);
     diagnostics_.checkpoint();
+    input.communication_blocks = kCommunicationBlocks;
   }
   for (const LossRatio& ratio : programs.evaluation.ratios) {
     input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
@@ -418,11 +435,6 @@ void Compilation::refuse_meshes() const {
     if (mesh.tp > 1) {
       throw Error("--mesh " + to_string(mesh) +
                   ": tensor parallelism is not there yet; use pp and dp, with tp=1");
-    }
-    if (kernel_target_.is_gpu() && makes_executable(options_) && mesh.pp * mesh.dp > 1) {
-      throw Error("--mesh " + to_string(mesh) +
-                  ": GPUs cannot communicate yet; use 1x1 with --target " + options_.target +
-                  ", or compile with --target cpu");
     }
   }
 }

@@ -13,6 +13,7 @@ constexpr int64_t kSwizzledBytes = 128;  // the longest row of a box
 constexpr int64_t kLongestBox = 256;     // elements of a dimension
 constexpr int64_t kLargestCluster = 8;   // without asking the driver for more
 constexpr int64_t kLargestGrid = INT32_MAX;
+constexpr int64_t kMostBlocks = 32;  // of a communicator, in every version of NCCL
 
 // What an architecture offers.
 struct Architecture {
@@ -45,6 +46,11 @@ class LaunchChecker {
       return std::move(faults_);
     }
     if (plan_.multiprocessors < 1) add("a GPU has multiprocessors, found none");
+    for (const plan::Communicator& communicator : plan_.communicators) {
+      if (communicator.blocks >= 1 && communicator.blocks <= kMostBlocks) continue;
+      add("communicator \"" + communicator.name + "\": blocks are from " +
+          between(1, kMostBlocks, communicator.blocks));
+    }
     for (const plan::Kernel& kernel : plan_.kernels) check_launch(kernel, *architecture);
     if (faults_.empty()) check_calls();
     return std::move(faults_);

@@ -177,7 +177,8 @@ class Builder {
     }
     names.erase("");
     for (const std::string& name : names) {
-      plan().communicators.push_back({name, name.substr(0, name.find('.')), 0});
+      const std::string axis = name.substr(0, name.find('.'));
+      plan().communicators.push_back({name, axis, input_.communication_blocks});
     }
   }
 

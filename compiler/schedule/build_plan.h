@@ -42,9 +42,10 @@ struct PlanInput {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t bucket_bytes = 0;  // of gradients that are reduced as one; 0: chosen
   LinkModel link;
-  std::string model;       // its name
-  std::string model_text;  // what identifies it: hashed with states and optimizer
-  std::string cpu;         // programs for CPUs
+  int64_t communication_blocks = 0;  // of a GPU, that each communicator may have; 0 on CPUs
+  std::string model;                 // its name
+  std::string model_text;            // what identifies it: hashed with states and optimizer
+  std::string cpu;                   // programs for CPUs
   std::vector<std::string> cpu_features;
   std::map<std::string, int64_t> dims;
   std::string optimizer;

@@ -37,6 +37,13 @@ std::string host_of(const std::string& address) {
 
 JobCommunicators::JobCommunicators(const plan::Plan& plan, Job& job) : watch_(job) {
   if (job.size() == 1) return;
+  if (plan.target != "cpu") {
+    const std::vector<Member>& members = job.members();
+    const bool one_host = members.front().local_size == job.size();
+    peers_.emplace(Peers{job.rank(), one_host,
+                         [&job](std::string_view data) { return job.all_gather(data); }, watch_});
+    return;
+  }
   const bool forced = forces_gloo(job);
   std::vector<RankGroup> local;
   std::vector<RankGroup> remote;

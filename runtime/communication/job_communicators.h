@@ -7,6 +7,7 @@
 
 #include "gloo_network.h"
 #include "launch/job.h"
+#include "peers.h"
 #include "plan/format.h"
 #include "rank_communicators.h"
 #include "shared_memory.h"
@@ -31,17 +32,20 @@ class JobCommunicators {
  public:
   /// Connects the ranks of `job`, of which there are as many as the plan needs: groups of one host
   /// through shared memory, others by Gloo; all by Gloo if rank 0 has SGTC_TRANSPORT=gloo in its
-  /// environment. A collective of all ranks. The job must outlive this. Dies with a remedy if a
-  /// group cannot be connected.
+  /// environment. GPUs connect themselves, by what `peers` says. A collective of all ranks. The job
+  /// must outlive this. Dies with a remedy if a group cannot be connected.
   JobCommunicators(const plan::Plan& plan, Job& job);
 
-  /// Null for a job of one rank.
+  /// Null for a job of one rank, and for a plan for GPUs.
   RankCommunicators* get() { return communicators_ ? &*communicators_ : nullptr; }
+  /// Null for a job of one rank, and for a plan for CPUs.
+  const Peers* peers() const { return peers_ ? &*peers_ : nullptr; }
 
  private:
   void share_memory(const std::vector<RankGroup>& groups, Job& job);
 
   JobWatch watch_;
+  std::optional<Peers> peers_;
   std::optional<SharedMemory> memory_;
   std::optional<GlooNetwork> network_;
   std::optional<RankCommunicators> communicators_;

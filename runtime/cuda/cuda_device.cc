@@ -40,9 +40,11 @@ TensorMaps tensor_maps(const DeviceRequest& request, const Driver& driver, const
 }
 
 DeviceSchedule schedule(const DeviceRequest& request, const char* name, const Driver& driver,
-                        const DeviceArena& arena, Kernels& kernels, const TensorMaps& maps) {
+                        const DeviceArena& arena, const std::optional<Communicators>& communicators,
+                        Kernels& kernels, const TensorMaps& maps) {
   return {driver,
           arena,
+          communicators ? &*communicators : nullptr,
           kernels,
           maps,
           launches(request, name),
@@ -58,21 +60,46 @@ int64_t free_memory(const Driver& driver, int64_t* total = nullptr) {
   return static_cast<int64_t>(free);
 }
 
+Gpu take_gpu(const DeviceRequest& request, Driver& driver) {
+  const Gpu gpu = choose_gpu(driver, request.plan.target, request.local_rank, request.local_size);
+  if (request.peers) check_apart(driver, *request.peers, gpu.ordinal);
+  return gpu;
+}
+
+std::optional<Nccl> load_nccl(const DeviceRequest& request) {
+  if (!request.peers) return std::nullopt;
+  return std::optional<Nccl>(std::in_place, *request.peers);
+}
+
+// The memory that is free once all ranks are connected.
+int64_t connect(const DeviceRequest& request, const Driver& driver, const std::optional<Nccl>& nccl,
+                const DeviceArena& arena, Stream stream,
+                std::optional<Communicators>& communicators) {
+  if (nccl) {
+    communicators.emplace(driver, *nccl, *request.peers, request.plan, arena, stream);
+    for (const char* name : {"train", "evaluate"}) communicators->warm_up(launches(request, name));
+  }
+  return free_memory(driver);
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(const DeviceRequest& request)
-    : gpu_(choose_gpu(driver_, request.plan.target, request.local_rank, request.local_size)),
+    : gpu_(take_gpu(request, driver_)),
+      nccl_(load_nccl(request)),
       free_at_start_(free_memory(driver_)),
       stream_(new_stream(driver_)),
-      arena_(driver_, request.arena, stream_),
+      arena_(driver_, nccl_ ? &*nccl_ : nullptr, request.arena, stream_),
+      free_when_connected_(connect(request, driver_, nccl_, arena_, stream_, communicators_)),
       kernels_(driver_, gpu_, request.plan, request.program),
       maps_(tensor_maps(request, driver_, arena_, stream_)),
       inputs_(driver_, arena_,
               joined(request, input_ranges(request.plan, request.coordinates.pp, request.memory))),
       results_(driver_, arena_),
-      train_(schedule(request, "train", driver_, arena_, kernels_, maps_)),
-      evaluate_(schedule(request, "evaluate", driver_, arena_, kernels_, maps_)),
+      train_(schedule(request, "train", driver_, arena_, communicators_, kernels_, maps_)),
+      evaluate_(schedule(request, "evaluate", driver_, arena_, communicators_, kernels_, maps_)),
       threads_(request.threads, false) {
+  if (nccl_) driver_.set_fault_hook([this] { nccl_->await_loss(); });
   if (request.poison) arena_.poison();
   const int64_t free = free_memory(driver_, &memory_total_);
   memory_used_ = memory_total_ - free;
@@ -90,14 +117,21 @@ void CudaDevice::start(ScheduleKind kind, int64_t step) {
 }
 
 std::string CudaDevice::description() const {
-  return format(
+  const int64_t connections =
+      communicators_ ? free_at_start_ - arena_.bytes() - free_when_connected_ : 0;
+  const int64_t rest = taken_ - arena_.bytes() - inputs_.bytes() - connections;
+  std::string text = format(
       "GPU %d %s sm_%d%d | CUDA %s | GPU memory in use %ld of %ld bytes, by this program %ld: "
-      "arena "
-      "%ld, inputs %ld, kernels and graphs %ld",
+      "arena %ld, inputs %ld, kernels and graphs %ld",
       gpu_.ordinal, gpu_.name.c_str(), gpu_.major, gpu_.minor, driver_.version().c_str(),
       static_cast<long>(memory_used_), static_cast<long>(memory_total_), static_cast<long>(taken_),
       static_cast<long>(arena_.bytes()), static_cast<long>(inputs_.bytes()),
-      static_cast<long>(taken_ - arena_.bytes() - inputs_.bytes()));
+      static_cast<long>(rest));
+  if (communicators_) {
+    text += format(", communicators %ld | NCCL %s", static_cast<long>(connections),
+                   nccl_->version().c_str());
+  }
+  return text;
 }
 
 }  // namespace sgtc::runtime::cuda

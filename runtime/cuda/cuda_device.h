@@ -1,4 +1,4 @@
-// A GPU of NVIDIA as the device of one rank.
+// A GPU of NVIDIA as the device of one rank. Those of a job are connected by NCCL.
 //
 // Everything is prepared once: device memory, kernels, and a graph per schedule. A step then is a
 // copy of its inputs, the launch of a graph and a copy of its results, none of which the host waits
@@ -6,12 +6,16 @@
 // work, and a bad index or a loss that is not finite is known at most one step late.
 #pragma once
 
+#include <optional>
+
+#include "cuda/communicators.h"
 #include "cuda/device_arena.h"
 #include "cuda/device_schedule.h"
 #include "cuda/driver.h"
 #include "cuda/gpu.h"
 #include "cuda/inputs.h"
 #include "cuda/kernels.h"
+#include "cuda/nccl.h"
 #include "cuda/results.h"
 #include "cuda/tensor_maps.h"
 #include "device.h"
@@ -39,9 +43,12 @@ class CudaDevice final : public Device {
  private:
   Driver driver_;
   const Gpu gpu_;
+  const std::optional<Nccl> nccl_;  // none for a rank without peers
   const int64_t free_at_start_;
   const Stream stream_;
   DeviceArena arena_;
+  std::optional<Communicators> communicators_;
+  const int64_t free_when_connected_;
   Kernels kernels_;
   const TensorMaps maps_;
   const Inputs inputs_;

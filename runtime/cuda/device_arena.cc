@@ -13,30 +13,46 @@ std::string gibibytes(size_t bytes) {
   return format("%.2f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+constexpr const char* kProgram = "the program";
+
+[[noreturn]] void die_of_memory(const Driver& driver, size_t bytes, const char* purpose) {
+  size_t free = 0;
+  size_t total = 0;
+  SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
+  die(driver.subject(),
+      std::string(purpose) + " needs " + gibibytes(bytes) + " of its memory, free are " +
+          gibibytes(free) + " of " + gibibytes(total),
+      "compile with a smaller batch or more micro-batches, or end what else uses the GPU");
+}
+
+DeviceAddress allocate_shared(const Driver& driver, const Nccl& nccl, int64_t bytes) {
+  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  size_t free = 0;
+  size_t total = 0;
+  SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
+  if (size > free) die_of_memory(driver, size, kProgram);
+  void* memory = nullptr;
+  SGTC_NCCL(nccl, ncclMemAlloc(&memory, size));
+  return reinterpret_cast<DeviceAddress>(memory);
+}
+
 }  // namespace
 
 DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose) {
   DeviceAddress address = 0;
   const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   const int result = driver.functions.cuMemAlloc_v2(&address, size);
-  if (result == kOutOfMemory) {
-    size_t free = 0;
-    size_t total = 0;
-    SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
-    die(driver.subject(),
-        std::string(purpose) + " needs " + gibibytes(size) + " of its memory, free are " +
-            gibibytes(free) + " of " + gibibytes(total),
-        "compile with a smaller batch or more micro-batches, or end what else uses the GPU");
-  }
+  if (result == kOutOfMemory) die_of_memory(driver, size, purpose);
   driver.check(result, "cuMemAlloc");
   return address;
 }
 
-DeviceArena::DeviceArena(const Driver& driver, const Arena& host, Stream stream)
+DeviceArena::DeviceArena(const Driver& driver, const Nccl* nccl, const Arena& host, Stream stream)
     : driver_(driver),
       host_(host),
       stream_(stream),
-      base_(allocate(driver, host.bytes(), "the program")) {}
+      base_(nccl ? allocate_shared(driver, *nccl, host.bytes())
+                 : allocate(driver, host.bytes(), kProgram)) {}
 
 void DeviceArena::pin(std::vector<MemoryRange> pages) {
   for (const MemoryRange& page : pages) {

@@ -5,6 +5,7 @@
 
 #include "arena.h"
 #include "cuda/driver.h"
+#include "cuda/nccl.h"
 #include "plan_memory.h"
 
 namespace sgtc::runtime::cuda {
@@ -15,10 +16,12 @@ DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose)
 
 class DeviceArena {
  public:
-  /// Copies go through `stream`. Both must outlive this, and so must `host`.
-  DeviceArena(const Driver& driver, const Arena& host, Stream stream);
+  /// Copies go through `stream`. All must outlive this. With `nccl` it is memory that peers may use
+  /// in place; null: a rank without peers.
+  DeviceArena(const Driver& driver, const Nccl* nccl, const Arena& host, Stream stream);
 
   int64_t bytes() const { return host_.bytes(); }
+  DeviceAddress base() const { return base_; }
   /// Of the same byte as in the host's arena.
   DeviceAddress address(const unsigned char* host) const {
     return base_ + static_cast<DeviceAddress>(host - host_.data());

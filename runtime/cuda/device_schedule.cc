@@ -14,10 +14,11 @@ MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
 
 }  // namespace
 
-DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena, Kernels& kernels,
+DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
+                               const Communicators* communicators, Kernels& kernels,
                                const TensorMaps& maps, std::vector<Launch> launches,
                                const std::vector<MemoryRange>& cleared, bool stepwise)
-    : driver_(driver), launches_(std::move(launches)) {
+    : driver_(driver), communicators_(communicators), launches_(std::move(launches)) {
   if (launches_.empty()) return;
   for (const MemoryRange& range : cleared) {
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
@@ -28,7 +29,11 @@ DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena, K
 
 void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
                              const TensorMaps& maps) {
-  Call call;
+  Call& call = calls_.emplace_back();
+  if (!launch.kernel) {
+    if (!communicators_) die_of_bad_plan("task " + *launch.task + " needs peers");
+    return;
+  }
   call.function = kernels.find(*launch.kernel);
   for (const MemoryRange& argument : launch.arguments) {
     call.parameters.push_back(arena.address(argument.data));
@@ -39,7 +44,6 @@ void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Ker
         maps.address(map, call.parameters[static_cast<size_t>(map.argument)]));
   }
   for (uint64_t& parameter : call.parameters) call.pointers.push_back(&parameter);
-  calls_.push_back(std::move(call));
 }
 
 void DeviceSchedule::build_graph() {
@@ -50,7 +54,9 @@ void DeviceSchedule::build_graph() {
   for (size_t i = 0; i < launches_.size(); ++i) {
     std::vector<GraphNode> after;
     for (const size_t earlier : launches_[i].after) after.push_back(nodes[earlier]);
-    nodes.push_back(add_call(graph, i, after.empty() ? first : after));
+    if (after.empty()) after = first;
+    nodes.push_back(launches_[i].kernel ? add_call(graph, i, after)
+                                        : add_communications(graph, launches_[i], after));
   }
   SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&graph_, graph, 0));
   SGTC_CUDA(driver_, cuGraphDestroy(graph));
@@ -90,6 +96,15 @@ GraphNode DeviceSchedule::add_call(Graph graph, size_t index,
   return node;
 }
 
+GraphNode DeviceSchedule::add_communications(Graph graph, const Launch& launch,
+                                             const std::vector<GraphNode>& after) const {
+  GraphNode node = nullptr;
+  const Graph part = communicators_->capture(launch);
+  SGTC_CUDA(driver_, cuGraphAddChildGraphNode(&node, graph, after.data(), after.size(), part));
+  SGTC_CUDA(driver_, cuGraphDestroy(part));
+  return node;
+}
+
 void DeviceSchedule::run(Stream stream, int64_t step) const {
   if (graph_) {
     SGTC_CUDA(driver_, cuGraphLaunch(graph_, stream));
@@ -120,18 +135,22 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
   clear(stream);
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   for (size_t i = 0; i < calls_.size(); ++i) {
+    const Launch& launch = launches_[i];
+    if (communicators_) communicators_->enter(step, launch);
     start(i, stream);
     const int result = driver_.functions.cuStreamSynchronize(stream);
     if (result == kSuccess) continue;
+    const std::string kernel = launch.kernel ? "kernel " + launch.kernel->symbol + " of " : "";
     die(driver_.subject(),
-        format("kernel %s of task %s failed in step %ld, micro-batch %ld: ",
-               launches_[i].kernel->symbol.c_str(), launches_[i].task->c_str(),
-               static_cast<long>(step), static_cast<long>(launches_[i].micro_batch)) +
+        kernel + "task " + *launch.task +
+            format(" failed in step %ld, micro-batch %ld: ", static_cast<long>(step),
+                   static_cast<long>(launch.micro_batch)) +
             driver_.text_of(result));
   }
 }
 
 void DeviceSchedule::start(size_t index, Stream stream) const {
+  if (!launches_[index].kernel) return communicators_->issue(launches_[index], stream);
   const LaunchSettings settings(*launches_[index].kernel, stream);
   const Call& call = calls_[index];
   SGTC_CUDA(driver_, cuLaunchKernelEx(&settings.configuration(), call.function,

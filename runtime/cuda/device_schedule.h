@@ -1,9 +1,10 @@
-// A schedule on the GPU: one CUDA graph, started by one call.
+// A schedule on the GPU: one CUDA graph of kernels and communications, started by one call.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "cuda/communicators.h"
 #include "cuda/device_arena.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
@@ -16,18 +17,17 @@ namespace sgtc::runtime::cuda {
 class DeviceSchedule {
  public:
   /// Resolves launches and the ranges that are zeroed first; `maps` are those of the launches.
-  /// Driver and arena must outlive this.
-  /// `stepwise`: no graph; `run` starts one kernel at a time and waits for it, so that a message
+  /// `communicators`: null for a rank without peers. They, driver and arena must outlive this.
+  /// `stepwise`: no graph; `run` starts one launch at a time and waits for it, so that a message
   /// about one that fails names it.
-  DeviceSchedule(const Driver& driver, const DeviceArena& arena, Kernels& kernels,
-                 const TensorMaps& maps, std::vector<Launch> launches,
+  DeviceSchedule(const Driver& driver, const DeviceArena& arena, const Communicators* communicators,
+                 Kernels& kernels, const TensorMaps& maps, std::vector<Launch> launches,
                  const std::vector<MemoryRange>& cleared, bool stepwise);
 
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
 
-  /// The same, one kernel after another and no graph; waits for the end and tells when each kernel
-  /// ran.
+  /// The same, one launch after another and no graph; waits for the end and tells when each ran.
   void run_traced(Stream stream, Trace& trace) const;
 
  private:
@@ -42,13 +42,16 @@ class DeviceSchedule {
   void build_graph();
   std::vector<GraphNode> add_clears(Graph graph) const;
   GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;
+  GraphNode add_communications(Graph graph, const Launch& launch,
+                               const std::vector<GraphNode>& after) const;
   void clear(Stream stream) const;
   void run_stepwise(Stream stream, int64_t step) const;
   void start(size_t index, Stream stream) const;
 
   const Driver& driver_;
+  const Communicators* communicators_;
   const std::vector<Launch> launches_;
-  std::vector<Call> calls_;  // of the launches
+  std::vector<Call> calls_;  // of the launches; communications have none
   struct Clear {
     DeviceAddress address;
     size_t bytes;

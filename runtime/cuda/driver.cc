@@ -76,6 +76,7 @@ std::string Driver::text_of(int result) const {
 void Driver::check(int result, const char* call) const {
   if (result == kSuccess) return;
   if (is_kernel_fault(result)) {
+    if (fault_hook_) fault_hook_();
     die(subject_, "a kernel failed: " + text_of(result),
         "run again with SGTC_STEPWISE=1 to learn which");
   }

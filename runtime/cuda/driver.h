@@ -4,6 +4,7 @@
 // nothing is freed here.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cuda/driver_functions.h"
@@ -23,6 +24,8 @@ class Driver {
   /// What messages are about from now on, such as "GPU 0 (NVIDIA H200)".
   void set_subject(std::string subject) { subject_ = std::move(subject); }
   const std::string& subject() const { return subject_; }
+  /// What is done when a kernel has failed, before the process ends because of that.
+  void set_fault_hook(std::function<void()> hook) { fault_hook_ = std::move(hook); }
   /// "12.4": the newest CUDA version that the driver supports.
   std::string version() const;
 
@@ -35,6 +38,7 @@ class Driver {
   void load();
 
   std::string subject_ = "CUDA driver";
+  std::function<void()> fault_hook_;
 };
 
 /// Calls a function of the driver: SGTC_CUDA(driver, cuInit(0)).

@@ -8,6 +8,11 @@
 
 namespace sgtc::runtime::cuda {
 
+/// CUuuid
+struct DeviceId {
+  char bytes[16];
+};
+
 /// An address in the memory of a GPU.
 using DeviceAddress = unsigned long long;
 
@@ -90,6 +95,7 @@ inline constexpr int kSwizzle128 = 3;     // bytes
 inline constexpr int kPromote256 = 3;     // bytes that a miss brings into the second cache
 inline constexpr int kFillWithZeros = 0;  // outside of the tensor
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr int kCaptureRelaxed = 2;  // other calls go on as usual meanwhile
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventNoTiming = 2;
@@ -104,6 +110,7 @@ inline constexpr unsigned kEventNoTiming = 2;
   F(cuDeviceGet, (int* device, int ordinal))                                                       \
   F(cuDeviceGetName, (char* name, int capacity, int device))                                       \
   F(cuDeviceGetAttribute, (int* value, int attribute, int device))                                 \
+  F(cuDeviceGetUuid_v2, (DeviceId * id, int device))                                               \
   F(cuDevicePrimaryCtxRetain, (Context * context, int device))                                     \
   F(cuCtxSetCurrent, (Context context))                                                            \
   F(cuMemGetInfo_v2, (size_t* free, size_t* total))                                                \
@@ -116,6 +123,8 @@ inline constexpr unsigned kEventNoTiming = 2;
   F(cuMemcpyDtoDAsync_v2, (DeviceAddress to, DeviceAddress from, size_t bytes, Stream stream))     \
   F(cuStreamCreate, (Stream * stream, unsigned flags))                                             \
   F(cuStreamSynchronize, (Stream stream))                                                          \
+  F(cuStreamBeginCapture_v2, (Stream stream, int mode))                                            \
+  F(cuStreamEndCapture, (Stream stream, Graph * graph))                                            \
   F(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                               \
   F(cuEventCreate, (Event * event, unsigned flags))                                                \
   F(cuEventDestroy_v2, (Event event))                                                              \
@@ -144,6 +153,8 @@ inline constexpr unsigned kEventNoTiming = 2;
     (GraphNode node, int attribute, const LaunchAttributeValue* value))                            \
   F(cuGraphAddMemsetNode, (GraphNode * node, Graph graph, const GraphNode* after, size_t count,    \
                            const MemsetNodeParameters* parameters, Context context))               \
+  F(cuGraphAddChildGraphNode,                                                                      \
+    (GraphNode * node, Graph graph, const GraphNode* after, size_t count, Graph child))            \
   F(cuGraphInstantiateWithFlags,                                                                   \
     (ExecutableGraph * executable, Graph graph, unsigned long long flags))                         \
   F(cuGraphLaunch, (ExecutableGraph executable, Stream stream))

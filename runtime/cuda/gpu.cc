@@ -8,7 +8,7 @@ namespace sgtc::runtime::cuda {
 namespace {
 
 int choose_ordinal(int count, int64_t local_rank, int64_t local_size) {
-  if (local_rank < count) return static_cast<int>(local_rank);
+  if (local_size <= count) return static_cast<int>(local_rank);
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (count == 1 && visible && *visible) return 0;
   die("GPU",

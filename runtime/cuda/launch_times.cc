@@ -26,7 +26,8 @@ void LaunchTimes::add_to(Trace& trace, const std::vector<Launch>& launches) cons
   for (size_t i = 0; i < launches.size(); ++i) {
     Trace::Event event;
     event.task = launches[i].task;
-    event.kernel = &launches[i].kernel->symbol;
+    if (launches[i].kernel) event.kernel = &launches[i].kernel->symbol;
+    event.stream = launches[i].stream;
     event.micro_batch = launches[i].micro_batch;
     event.begin = begin + reached[i];
     event.end = begin + reached[i + 1];

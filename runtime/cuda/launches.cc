@@ -1,6 +1,7 @@
 #include "cuda/launches.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -28,14 +29,15 @@ class Lister {
  private:
   void add_entry(const plan::Entry& entry, size_t index) {
     const plan::Task& task = resolver_.task(entry);
-    if (task.kind != "compute") {
-      die("task " + task.name, "communicates, which programs for GPUs cannot do",
-          "compile with --mesh 1x1 or --target cpu");
-    }
     Ends ends = before(entry);
-    for (const plan::Call& call : task.calls) {
-      add_launch(call, entry, task, std::move(ends));
-      ends = {launches_.size() - 1};
+    if (task.kind == "compute") {
+      for (const plan::Call& call : task.calls) {
+        add_launch(call, entry, task, std::move(ends));
+        ends = {launches_.size() - 1};
+      }
+    } else {
+      add_communication(entry, task, std::move(ends));
+      ends = last_communication_;
     }
     ends_[index] = ends;
     stream_ends_[entry.stream] = std::move(ends);
@@ -47,9 +49,13 @@ class Lister {
       const Ends& ends = ends_[static_cast<size_t>(wait)];
       all.insert(all.end(), ends.begin(), ends.end());
     }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
+    return without_repeats(std::move(all));
+  }
+
+  static Ends without_repeats(Ends ends) {
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
   }
 
   void add_launch(const plan::Call& call, const plan::Entry& entry, const plan::Task& task,
@@ -59,6 +65,7 @@ class Lister {
     Launch launch;
     launch.kernel = kernel->second;
     launch.task = &task.name;
+    launch.stream = entry.stream;
     launch.micro_batch = entry.micro_batch;
     launch.global_micro_batch = resolver_.global_micro_batch(entry);
     launch.after = std::move(after);
@@ -68,11 +75,34 @@ class Lister {
     launches_.push_back(std::move(launch));
   }
 
+  // An entry of the same group as the one before joins its launch.
+  void add_communication(const plan::Entry& entry, const plan::Task& task, Ends after) {
+    const bool joins = entry.group >= 0 && entry.group == last_group_;
+    last_group_ = entry.group;
+    if (!joins) {
+      Launch launch;
+      launch.task = &task.name;
+      launch.stream = entry.stream;
+      launch.micro_batch = entry.micro_batch;
+      launch.after = last_communication_;
+      last_communication_ = {launches_.size()};
+      launches_.push_back(std::move(launch));
+    }
+    const size_t own = last_communication_.front();
+    Ends& all = launches_[own].after;
+    std::copy_if(after.begin(), after.end(), std::back_inserter(all),
+                 [&](size_t end) { return end != own; });
+    all = without_repeats(std::move(all));
+    launches_[own].communications.push_back({&task.communicator, resolver_.request(entry)});
+  }
+
   const EntryResolver resolver_;
   std::unordered_map<std::string_view, const plan::Kernel*> kernels_;
   std::vector<Launch> launches_;
   std::vector<Ends> ends_;               // by index of the entry
   std::map<int64_t, Ends> stream_ends_;  // of its last entry
+  Ends last_communication_;              // none or one
+  int64_t last_group_ = -1;
 };
 
 }  // namespace

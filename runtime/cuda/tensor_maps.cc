@@ -56,6 +56,7 @@ TensorMaps::TensorMaps(const Driver& driver, const DeviceArena& arena, Stream st
   };
   for (const std::vector<Launch>* list : launches) {
     for (const Launch& launch : *list) {
+      if (!launch.kernel) continue;
       for (const plan::TensorMap& map : launch.kernel->launch.tensor_maps) add(launch, map);
     }
   }

@@ -142,6 +142,16 @@ TEST_CASE("tensor maps are what the copy engine takes") {
         kMap + "a row of the box has up to 128 bytes, a multiple of 16; found 144\n");
 }
 
+TEST_CASE("communicators of GPUs have thread blocks") {
+  const auto fault = [](int64_t blocks) {
+    return fault_after([&](plan::Plan& plan) { plan.communicators = {{"dp", "dp", blocks}}; });
+  };
+  CHECK(fault(1).empty());
+  CHECK(fault(32).empty());
+  CHECK(fault(0) == "plan: communicator \"dp\": blocks are from 1 to 32, found 0\n");
+  CHECK(fault(33) == "plan: communicator \"dp\": blocks are from 1 to 32, found 33\n");
+}
+
 TEST_CASE("tensors lie inside their arguments") {
   const std::string place = "position 0, task forward, buffer x: a tensor map ends at byte ";
   CHECK(map_fault([](plan::TensorMap& map) { map.sizes[1] = 33; }) ==

@@ -153,6 +153,14 @@ TEST_CASE("a wrong count is found at the send") {
   check_fault(plan, 0, entry_of(plan, 0, "send_d3", 0), "512 bytes meet 256");
 }
 
+TEST_CASE("GPUs transfer part by part, CPUs a message") {
+  plan::Plan plan = load_plan("zb-v.json");
+  task(plan, 1, "receive_d3").outputs = {{"d3", {}, 256}, {"d3", {256, 0, 0}, 256}};
+  CHECK(texts(verify_plan(plan)).empty());
+  plan.target = "sm_90a";
+  check_fault(plan, 0, entry_of(plan, 0, "send_d3", 0), "parts of other sizes");
+}
+
 TEST_CASE("a dtype mismatch is found at the send") {
   plan::Plan plan = load_plan("zb-v.json");
   task(plan, 1, "receive_d3").dtype = "i32";

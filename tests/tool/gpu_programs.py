@@ -136,8 +136,6 @@ def test_what_needs_no_gpu_works_without_one(bench):
 
 def test_what_there_is_no_code_for_is_refused(bench):
     arguments = ("--target", "sm_90a")
-    expect_text(bench.refuse(scaling(), *arguments, "--mesh", "2x1"),
-                "--mesh 2x1: GPUs cannot communicate yet; use 1x1")
     expect_text(bench.refuse(scaling(), *arguments, "--emit=asm"), "use --emit=ptx")
     expect_text(bench.refuse(scaling(), "--emit=ptx"), "add --target sm_90a or --target sm_80")
     result = bench.sgtc("model.onnx", *arguments, "--cpu", "native")
@@ -145,6 +143,61 @@ def test_what_there_is_no_code_for_is_refused(bench):
     expect_text(result, "--cpu: belongs to --target cpu, found sm_90a")
     expect_text(bench.refuse(scaling(), *arguments, "--ptxas", "/nowhere/ptxas"),
                 "/nowhere/ptxas: cannot be started")
+
+
+def run_on_stubs(bench, *arguments, **environment):
+    """The same for a mesh: result, and the calls of each rank."""
+    for log in bench.folder.glob("calls.*"):
+        log.unlink()
+    result, _ = run_on_stub(bench, *arguments, SGTC_NCCL_LIBRARY=STUB, SGTC_STUB_GPUS="4",
+                            SGTC_STUB_FOLDER=str(bench.folder), **environment)
+    logs = sorted(bench.folder.glob("calls.*"))
+    return result, [log.read_text().splitlines() for log in logs]
+
+
+def layers():
+    """Two products, so that there is something to cut and to reduce."""
+    weights = {"u": floats(RANDOM.normal(size=(WIDTH, 16))),
+               "v": floats(RANDOM.normal(size=(16, WIDTH)))}
+    return build("h = MatMul(x, u) t = Tanh(h) z = MatMul(t, v) d = Sub(z, y) s = Mul(d, d) "
+                 "L = ReduceMean <keepdims = 0>(s)", weights,
+                 inputs=f"float[{ROWS}, {WIDTH}] x, float[{ROWS}, {WIDTH}] y")
+
+
+def communications_of(plan, position, schedule):
+    """The communications of a schedule, as the stub of NCCL writes them."""
+    calls = {"all_reduce": "ncclAllReduce", "send": "ncclSend", "receive": "ncclRecv"}
+    tasks = {task["name"]: task for task in plan["positions"][position]["tasks"]}
+    kinds = [tasks[entry["task"]] for entry in plan["positions"][position]["schedules"][schedule]]
+    return [calls[task["kind"]] for task in kinds if task["kind"] != "compute"]
+
+
+def test_meshes_communicate_as_planned(bench):
+    for mesh, ranks in (("1x2", 2), ("2x1", 2), ("2x2", 4)):
+        plan = compiled(bench, "--mesh", mesh, "--micro-batches", 2, model=layers())
+        assert all(1 <= each["blocks"] <= 32 for each in plan["communicators"])
+        result, logs = run_on_stubs(bench, "--steps", 2, "--lr", 0.1)
+        assert result.returncode == 0, result.stderr
+        assert len(logs) == ranks
+        for rank, log in enumerate(logs):
+            position = rank * len(plan["positions"]) // ranks
+            nodes = [line.split()[2] for line in log if line.startswith("node ")]
+            found = [name.split(":")[0] for name in nodes if name.startswith("nccl")]
+            expected = [name for schedule in ("train", "evaluate")
+                        for name in communications_of(plan, position, schedule)]
+            assert found == expected, (mesh, rank, found, expected)
+            assert sum(line.startswith("cuGraphLaunch") for line in log) == 2
+
+
+def test_backward_kernels_leave_room_for_reductions(bench):
+    blocks = {}
+    for mesh in ("1x1", "1x2"):
+        bench.model("mlp", "--inputs", 1024, "--hidden", 1024, "--classes", 1024, "--batch", 4096)
+        bench.compile(None, "--target", "sm_90a", "--precision", "bf16", "--mesh", mesh)
+        plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
+        blocks[mesh] = {k["blocks"] for k in plan["kernels"] if k["kind"] == "matmul"}
+    assert max(blocks["1x1"]) == 132, blocks
+    assert 132 in blocks["1x2"] and 124 in blocks["1x2"], blocks
 
 
 run_tests(globals(), sys.argv[1:])

@@ -56,6 +56,7 @@ TEST_CASE("structures of the driver are laid out as in cuda.h") {
                  offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
   STATIC_REQUIRE(offsetof(KernelNodeParameters, context) ==
                  offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+  STATIC_REQUIRE(sizeof(DeviceId) == sizeof(CUuuid));
   STATIC_REQUIRE(sizeof(LaunchAttributeValue) == sizeof(CUlaunchAttributeValue));
   STATIC_REQUIRE(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
   STATIC_REQUIRE(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
@@ -97,6 +98,7 @@ TEST_CASE("constants of the driver are those of cuda.h") {
   CHECK(kJitErrorLog == CU_JIT_ERROR_LOG_BUFFER);
   CHECK(kJitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   CHECK(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+  CHECK(kCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
   CHECK(kEventDefault == CU_EVENT_DEFAULT);
   CHECK(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
   CHECK(kEventNoTiming == CU_EVENT_DISABLE_TIMING);

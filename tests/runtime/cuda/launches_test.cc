@@ -86,13 +86,25 @@ TEST_CASE("arguments and micro-batches are those of the entry and the rank") {
   CHECK(list_launches(plan, {}, "evaluate", memory).empty());
 }
 
-TEST_CASE("a task that communicates is refused by name") {
-  plan::Task send = task("send_0", 0);
+TEST_CASE("communications follow each other, and groups are one launch") {
+  plan::Task send = task("send", 0);
   send.kind = "send";
-  const ChildResult result = run_child(
-      [&] { return static_cast<int>(launches_of(plan_of({send}, {entry_of("send_0")})).size()); });
-  CHECK(result.code == 1);
-  CHECK(result.errors.find("error: task send_0: communicates") == 0);
+  send.communicator = "down";
+  plan::Task receive = send;
+  receive.name = receive.kind = "receive";
+  receive.communicator = "up";
+  std::vector<plan::Entry> entries = {
+      entry_of("a"),          entry_of("send", 0, 1, {0}), entry_of("receive", 0, 2),
+      entry_of("send", 1, 1), entry_of("receive", 1, 1),   entry_of("a", 1, 0, {4})};
+  entries[3].group = entries[4].group = 0;
+  const plan::Plan plan = plan_of({task("a", 1), send, receive}, entries);
+  CHECK(edges(plan) == "a send<0 receive<1 send<1,2 a<0,3");
+  const std::vector<Launch> launches = launches_of(plan);
+  REQUIRE(launches[3].communications.size() == 2);
+  CHECK(*launches[3].communications[0].communicator == "down");
+  CHECK(launches[3].communications[1].request.kind == CommunicationKind::receive);
+  CHECK(launches[3].stream == 1);
+  CHECK(launches[3].micro_batch == 1);
 }
 
 }  // namespace sgtc::runtime::cuda

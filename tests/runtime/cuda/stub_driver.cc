@@ -4,20 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cuda/driver_functions.h"
+#include "runtime/cuda/stub_streams.h"
 
 namespace sgtc::runtime::cuda {
-
-struct StreamObject {
-  std::deque<std::function<int()>> work;
-};
 
 // The state that it had when it was recorded last.
 struct EventObject {
@@ -36,54 +30,27 @@ struct FunctionObject {
   const StubKernel* kernel;  // null: it does nothing
 };
 
-struct GraphNodeObject {
-  size_t index;
-  std::string symbol;
-  std::function<int()> work;
-};
-
-struct GraphObject {
-  std::deque<GraphNodeObject> nodes;
-};
-
 struct ExecutableGraphObject {
-  std::vector<std::function<int()>> work;
+  std::vector<StubWork> work;
 };
+
+static size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30); }
+
+static size_t memory_used = 0;
+
+bool take_memory(void** memory, size_t bytes) {
+  if (memory_used + bytes > memory_total()) return false;
+  memory_used += bytes;
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*memory, 0xA5, bytes);
+  return true;
+}
 
 namespace {
 
-uint64_t number_from(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-void log(const std::string& line) {
-  const char* path = std::getenv("SGTC_STUB_LOG");
-  if (!path) return;
-  std::FILE* file = std::fopen(path, "ae");
-  if (!file) return;
-  std::fprintf(file, "%s\n", line.c_str());
-  std::fclose(file);
-}
-
-// The scripted result of a call.
-int scripted(const std::string& name) {
-  static std::map<std::string, int> calls;
-  const int call = ++calls[name];
-  const char* text = std::getenv("SGTC_STUB_FAIL");
-  if (!text || std::strncmp(text, (name + "=").c_str(), name.size() + 1) != 0) return kSuccess;
-  const char* from = std::strchr(text, '@');
-  return call >= (from ? std::atoi(from + 1) : 1) ? std::atoi(text + name.size() + 1) : kSuccess;
-}
-
-// Logs the call and returns from the caller if the script says so.
-#define STUB_ENTER(name, details)     \
-  log(std::string(name) + (details)); \
-  if (const int result = scripted(name)) return result
-
 int drain(StreamObject* stream) {
   while (!stream->work.empty()) {
-    const std::function<int()> work = std::move(stream->work.front());
+    const StubWork work = std::move(stream->work.front());
     stream->work.pop_front();
     if (const int result = work()) return result;
   }
@@ -93,7 +60,7 @@ int drain(StreamObject* stream) {
 // Works in the event's stream until its last record, or the `number`-th, is reached.
 int reach(EventObject* event, uint64_t number) {
   while (event->reached < number && !event->stream->work.empty()) {
-    const std::function<int()> work = std::move(event->stream->work.front());
+    const StubWork work = std::move(event->stream->work.front());
     event->stream->work.pop_front();
     if (const int result = work()) return result;
   }
@@ -113,7 +80,7 @@ int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> 
 
 float clock_milliseconds = 0;  // a kernel takes one
 
-std::function<int()> kernel_work(Function function, unsigned blocks, void** parameters) {
+StubWork kernel_work(Function function, unsigned blocks, void** parameters) {
   if (!function->kernel) return [] { return kSuccess; };
   std::vector<uint64_t> values;
   const StubKernel& kernel = *function->kernel;
@@ -126,7 +93,7 @@ std::function<int()> kernel_work(Function function, unsigned blocks, void** para
   };
 }
 
-std::function<int()> copy_work(void* to, const void* from, size_t bytes) {
+StubWork copy_work(void* to, const void* from, size_t bytes) {
   return [=] {
     std::memcpy(to, from, bytes);
     return kSuccess;
@@ -134,10 +101,6 @@ std::function<int()> copy_work(void* to, const void* from, size_t bytes) {
 }
 
 void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
-
-size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30); }
-
-size_t memory_used = 0;
 
 std::vector<std::pair<const char*, size_t>> pinned;
 
@@ -207,6 +170,11 @@ int cuDeviceGet(int* device, int ordinal) {
   return kSuccess;
 }
 
+int cuDeviceGetUuid_v2(DeviceId* id, int device) {
+  *id = {{static_cast<char>(device + 1)}};
+  return kSuccess;
+}
+
 int cuDeviceGetName(char* name, int capacity, int) {
   std::snprintf(name, static_cast<size_t>(capacity), "Stub");
   return kSuccess;
@@ -236,10 +204,8 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 int cuMemAlloc_v2(DeviceAddress* address, size_t bytes) {
   STUB_ENTER("cuMemAlloc_v2", " " + std::to_string(bytes));
-  if (memory_used + bytes > memory_total()) return kOutOfMemory;
-  memory_used += bytes;
-  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(memory, 0xA5, bytes);
+  void* memory = nullptr;
+  if (!take_memory(&memory, bytes)) return kOutOfMemory;
   *address = reinterpret_cast<DeviceAddress>(memory);
   return kSuccess;
 }
@@ -292,6 +258,18 @@ int cuStreamCreate(Stream* stream, unsigned) {
 int cuStreamSynchronize(Stream stream) {
   STUB_ENTER("cuStreamSynchronize", "");
   return drain(stream);
+}
+
+int cuStreamBeginCapture_v2(Stream stream, int mode) {
+  STUB_ENTER("cuStreamBeginCapture_v2", " " + std::to_string(mode));
+  stream->captured = new GraphObject;
+  return kSuccess;
+}
+
+int cuStreamEndCapture(Stream stream, Graph* graph) {
+  STUB_ENTER("cuStreamEndCapture", "");
+  *graph = std::exchange(stream->captured, nullptr);
+  return kSuccess;
 }
 
 int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
@@ -447,6 +425,27 @@ int cuGraphAddMemsetNode(GraphNode* node, Graph graph, const GraphNode* after, s
   return kSuccess;
 }
 
+int cuGraphAddChildGraphNode(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
+                             Graph child) {
+  const size_t index = graph->nodes.size();
+  std::string names;
+  std::vector<StubWork> all;
+  for (const GraphNodeObject& each : child->nodes) {
+    names += " " + each.symbol;
+    all.push_back(each.work);
+  }
+  STUB_ENTER("node", " " + std::to_string(index) + names + after_text(after, count));
+  graph->nodes.push_back({index, "child", [all] {
+                            int result = kSuccess;
+                            for (size_t i = 0; i < all.size() && result == kSuccess; ++i) {
+                              result = all[i]();
+                            }
+                            return result;
+                          }});
+  *node = &graph->nodes.back();
+  return kSuccess;
+}
+
 int cuGraphInstantiateWithFlags(ExecutableGraph* executable, Graph graph, unsigned long long) {
   STUB_ENTER("cuGraphInstantiateWithFlags", "");
   *executable = new ExecutableGraphObject;
@@ -456,7 +455,7 @@ int cuGraphInstantiateWithFlags(ExecutableGraph* executable, Graph graph, unsign
 
 int cuGraphLaunch(ExecutableGraph executable, Stream stream) {
   STUB_ENTER("cuGraphLaunch", "");
-  for (const std::function<int()>& work : executable->work) stream->work.push_back(work);
+  for (const StubWork& work : executable->work) stream->work.push_back(work);
   return kSuccess;
 }
 

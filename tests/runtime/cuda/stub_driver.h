@@ -1,19 +1,23 @@
-// What tests tell the stub of the CUDA driver, stub_driver.cc.
+// What tests tell the stubs of the CUDA driver and of NCCL, stub_driver.cc and stub_nccl.cc.
 //
 // The stub is a library of its own that programs load in place of the driver. Its GPU's memory is
 // the host's and its kernels are functions of the test program. Work in streams is done as late as
 // the driver's rules allow, when somebody waits for it: whoever reads a result too early, or
-// overwrites a value that is still to be copied, is found out.
+// overwrites a value that is still to be copied, is found out. Ranks are processes; communication
+// works, and a rank waits in it until all others have come.
 //
 // It is controlled by variables of the environment:
 //
-//   SGTC_STUB_LOG      a file that gets a line per call
+//   SGTC_STUB_LOG      a file that gets a line per call; of a rank, FILE.RANK
 //   SGTC_STUB_FAIL     "cuMemAlloc_v2=2": that function gives result 2; "@3" at the end: from its
-//                      third call on
+//                      third call on. "async" is what a communicator is found to have met
 //   SGTC_STUB_GPUS     number of GPUs; 1 by default
 //   SGTC_STUB_CAPABILITY  compute capability; 90 by default
 //   SGTC_STUB_KERNELS  "none": images are those of a real program, whose kernels do nothing
 //   SGTC_STUB_MEMORY   bytes of the GPU
+//   SGTC_STUB_FOLDER   where ranks leave messages for each other
+//   SGTC_STUB_NCCL_VERSION  22809 by default
+//   SGTC_STUB_POLLS    how often what NCCL has begun is found to be in progress; 1 by default
 //   SGTC_STUB_MULTIPROCESSORS  132 by default; each has room for one block
 #pragma once
 

@@ -45,6 +45,19 @@ inline Program gpu_program(Program program) {
   return program;
 }
 
+/// The lines of a file that begin with one of the words.
+inline std::vector<std::string> lines_of(const std::string& path,
+                                         const std::vector<std::string>& words) {
+  std::vector<std::string> found;
+  std::istringstream lines(read_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    for (const std::string& word : words) {
+      if (line.compare(0, word.size(), word) == 0) found.push_back(line);
+    }
+  }
+  return found;
+}
+
 class StubRun {
  public:
   explicit StubRun(plan::Plan plan = gpu_plan()) : regression(24, std::move(plan)) {}
@@ -69,14 +82,7 @@ class StubRun {
 
   /// The lines of the last run's log that begin with one of the words.
   std::vector<std::string> calls(const std::vector<std::string>& words) const {
-    std::vector<std::string> found;
-    std::istringstream lines(read_file(folder() / "calls"));
-    for (std::string line; std::getline(lines, line);) {
-      for (const std::string& word : words) {
-        if (line.compare(0, word.size(), word) == 0) found.push_back(line);
-      }
-    }
-    return found;
+    return lines_of(folder() / "calls", words);
   }
 
   const TemporaryFolder& folder() const { return regression.folder; }

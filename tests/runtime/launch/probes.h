@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/child.h"
-#include "runtime/launch/socket.h"
+#include "runtime/launch/free_port.h"
 #include "runtime/temporary_folder.h"
 
 namespace sgtc::runtime {
@@ -75,14 +75,6 @@ class Probe {
   bool ended_ = false;
   ChildResult result_;
 };
-
-/// A port that nobody uses now.
-inline std::string free_port() {
-  Socket listener;
-  int64_t port = 0;
-  listen_at("127.0.0.1", port, listener);
-  return std::to_string(port);
-}
 
 /// Ranks that somebody started one by one, here.
 class Ranks {

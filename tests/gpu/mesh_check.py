@@ -1,0 +1,218 @@
+"""Runs what pack_meshes.py has packed on several GPUs of this host, beside one GPU.
+
+mesh_check.py FOLDER   exit status 77: there are fewer than two Hopper GPUs
+"""
+
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+STEPS = 30
+TOLERANCE = 2e-5  # of a loss, relative to values above 1: another number of replicas rounds otherwise
+PATIENCE = 120  # seconds for one run
+SECONDS_TO_END = 20  # after a rank was lost
+LOST = 200
+SKIPPED = 77
+
+failures = 0
+
+
+def expect(holds, what):
+    global failures
+    failures += not holds
+    print("ok  " if holds else "FAIL", what, flush=True)
+    return holds
+
+
+def values(log, key):
+    return [record[key] for record in log if key in record]
+
+
+def largest_difference(found, expected):
+    if len(found) != len(expected) or not found:
+        return float("inf")
+    return max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, expected))
+
+
+class Model:
+    """A folder with the programs of one model: one for each mesh, named after it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.arguments = json.loads((folder / "arguments.json").read_text())
+        self.meshes = sorted(path.name for path in folder.glob("*x*") if path.is_file())
+
+    def command(self, mesh, *words):
+        return [f"./{mesh}", "--quiet", *map(str, words), *self.arguments]
+
+    def run(self, mesh, *words, **environment):
+        try:
+            return subprocess.run(self.command(mesh, *words), cwd=self.folder, capture_output=True,
+                                  text=True, check=False, timeout=PATIENCE,
+                                  env={**os.environ, **environment})
+        except subprocess.TimeoutExpired as expired:
+            text = [(part or b"").decode(errors="replace")[-2000:]
+                    for part in (expired.stdout, expired.stderr)]
+            return subprocess.CompletedProcess(expired.cmd, 124, *text)
+
+    def train(self, mesh, *words, steps=STEPS, **environment):
+        """What a run has logged, and the bytes that it leaves behind."""
+        for name in ("log", "weights"):
+            (self.folder / name).unlink(missing_ok=True)
+        start = time.monotonic()
+        result = self.run(mesh, "--steps", steps, "--lr", "1e-3", "--log", "log", "--save",
+                          "weights", "--eval-every", 10, *words, **environment)
+        seconds = time.monotonic() - start
+        if not expect(result.returncode == 0,
+                      f"{self.folder.name} {mesh} trains in {seconds:.1f} s {environment or ''}"):
+            print(f"exit {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
+            return [], b""
+        log = [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
+        times = sorted(values(log, "ms"))
+        print(f"     step {times[len(times) // 2]:.3f} ms (median), loss {values(log, 'loss')[0]:.5f}"
+              f" to {values(log, 'loss')[-1]:.5f}")
+        return log, (self.folder / "weights").read_bytes()
+
+
+def outcome(log, weights):
+    return [values(log, key) for key in ("loss", "grad_norm", "eval_loss")], weights
+
+
+def check_against_one(model, mesh, found, one):
+    """Pipelines have the bits of one GPU, replicas its values to rounding."""
+    name = f"{model.folder.name} {mesh}"
+    for index, key in enumerate(("loss", "grad_norm", "eval_loss")):
+        if not one[0][index]:
+            continue
+        difference = largest_difference(found[0][index], one[0][index])
+        expect(difference <= TOLERANCE, f"{name}: {key} differs from one GPU's by {difference:.2e}")
+    if mesh.endswith("x1"):
+        expect(found == one, f"{name}: the same bits as on one GPU")
+
+
+def check_bits(model, mesh, expected):
+    for round_ in range(2):
+        expect(outcome(*model.train(mesh)) == expected,
+               f"{model.folder.name} {mesh}: repeated run {round_ + 1} has the same bits")
+    expect(outcome(*model.train(mesh, SGTC_STEPWISE="1")) == expected,
+           f"{model.folder.name} {mesh}: one launch at a time has the same bits")
+
+
+def check_resume(model, mesh, expected):
+    words = ("--checkpoint", f"checkpoint-{mesh}", "--resume", "auto")
+    model.train(mesh, *words, steps=STEPS // 2)
+    _, weights = model.train(mesh, *words)
+    expect(weights == expected[1], f"{model.folder.name} {mesh}: a resumed run has the same bits")
+
+
+def start_ranks(model, mesh):
+    """One process per rank, as a launcher would start them."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    count = math.prod(map(int, mesh.split("x")))
+    ranks = []
+    for rank in range(count):
+        variables = {"SGTC_RANK": str(rank), "SGTC_WORLD_SIZE": str(count), "SGTC_SECRET": "check",
+                     "SGTC_MASTER": f"127.0.0.1:{port}"}
+        ranks.append(subprocess.Popen(
+            model.command(mesh, "--steps", 10**7, "--lr", "1e-3", "--log", "log"),
+            cwd=model.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, **variables}))
+    return ranks
+
+
+def is_running(model, ranks):
+    """Until the log has some steps."""
+    log = model.folder / "log"
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and all(rank.poll() is None for rank in ranks):
+        if log.exists() and log.read_text().count("\n") > 50:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def check_loss_of_rank(model, mesh, victim, number):
+    """All others end with exit code 200, and soon, when one rank is killed or stopped."""
+    name = f"{model.folder.name} {mesh}: {signal.Signals(number).name} to rank {victim}"
+    (model.folder / "log").unlink(missing_ok=True)
+    ranks = start_ranks(model, mesh)
+    if expect(is_running(model, ranks), f"{name}: the job runs"):
+        ranks[victim].send_signal(number)
+    start = time.monotonic()
+    for rank, process in enumerate(ranks):
+        if rank == victim:
+            continue
+        try:
+            text, _ = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            text, _ = process.communicate()
+        seconds = time.monotonic() - start
+        good = process.returncode == LOST and seconds < SECONDS_TO_END
+        expect(good and f"rank {victim} (host" in text,
+               f"{name}: rank {rank} names it and ends after {seconds:.1f} s with "
+               f"{process.returncode}")
+        print("     " + "\n     ".join(text.strip().splitlines()[-4:]))
+    ranks[victim].kill()
+    ranks[victim].communicate()
+
+
+def check_trace(model, mesh):
+    result = model.run(mesh, "--steps", 3, "--lr", "1e-3", "--trace", "trace.json")
+    expect(result.returncode == 0, f"{model.folder.name} {mesh}: a traced run")
+    if result.returncode != 0:
+        return print(result.stderr[-2000:])
+    events = json.loads((model.folder / "trace.json").read_text())["traceEvents"]
+    spent = {}
+    for event in events:
+        if event["ph"] == "X" and "task" not in event["args"] and event["pid"] == 0:
+            spent.setdefault(event["name"], []).append(event["dur"])
+    for name, times in spent.items():
+        print(f"     {name}: {len(times)} times, {min(times):.0f} us at least")
+
+
+def check(folder):
+    model = Model(folder)
+    result = model.run("1x1", "--dry-run")
+    print(result.stdout.strip(), result.stderr.strip())
+    one = outcome(*model.train("1x1"))
+    for mesh in model.meshes:
+        if mesh == "1x1":
+            continue
+        dry = model.run(mesh, "--dry-run", NCCL_DEBUG="WARN")
+        print(dry.stdout.strip(), dry.stderr.strip())
+        first = outcome(*model.train(mesh, SGTC_POISON="1"))
+        if not first[1]:
+            continue
+        check_against_one(model, mesh, first, one)
+        check_bits(model, mesh, first)
+        check_resume(model, mesh, first)
+        check_trace(model, mesh)
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            for victim in (0, 1):
+                check_loss_of_rank(model, mesh, victim, number)
+
+
+def main():
+    folders = sorted(path.parent for path in pathlib.Path(sys.argv[1]).glob("*/arguments.json"))
+    found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    gpus = len(re.findall("^GPU ", found.stdout, re.MULTILINE))
+    if gpus < 2:
+        print(f"skipped: {gpus} GPUs, two are needed")
+        sys.exit(SKIPPED)
+    for folder in folders:
+        check(folder)
+    print(f"{failures} failures")
+    sys.exit(failures > 0)
+
+
+main()
