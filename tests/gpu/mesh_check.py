@@ -15,7 +15,8 @@ import sys
 import time
 
 STEPS = 30
-TOLERANCE = 2e-5  # of a loss, relative to values above 1: another number of replicas rounds otherwise
+# Of a loss, relative to values above 1: another number of replicas rounds otherwise.
+TOLERANCE = {"gpt": 1e-2, "mlp": 1e-4, "cnn": 1e-4}  # the first is in bf16
 PATIENCE = 120  # seconds for one run
 SECONDS_TO_END = 20  # after a rank was lost
 LOST = 200
@@ -76,8 +77,9 @@ class Model:
             return [], b""
         log = [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
         times = sorted(values(log, "ms"))
-        print(f"     step {times[len(times) // 2]:.3f} ms (median), loss {values(log, 'loss')[0]:.5f}"
-              f" to {values(log, 'loss')[-1]:.5f}")
+        losses = values(log, "loss")
+        print(f"     step {times[len(times) // 2]:.3f} ms (median), loss {losses[0]:.5f} to "
+              f"{losses[-1]:.5f}")
         return log, (self.folder / "weights").read_bytes()
 
 
@@ -92,17 +94,16 @@ def check_against_one(model, mesh, found, one):
         if not one[0][index]:
             continue
         difference = largest_difference(found[0][index], one[0][index])
-        expect(difference <= TOLERANCE, f"{name}: {key} differs from one GPU's by {difference:.2e}")
+        expect(difference <= TOLERANCE[model.folder.name], f"{name}: {key} differs from one GPU's by {difference:.2e}")
     if mesh.endswith("x1"):
         expect(found == one, f"{name}: the same bits as on one GPU")
 
 
 def check_bits(model, mesh, expected):
-    for round_ in range(2):
-        expect(outcome(*model.train(mesh)) == expected,
-               f"{model.folder.name} {mesh}: repeated run {round_ + 1} has the same bits")
+    name = f"{model.folder.name} {mesh}"
+    expect(outcome(*model.train(mesh)) == expected, f"{name}: a second run has the same bits")
     expect(outcome(*model.train(mesh, SGTC_STEPWISE="1")) == expected,
-           f"{model.folder.name} {mesh}: one launch at a time has the same bits")
+           f"{name}: one launch at a time has the same bits")
 
 
 def check_resume(model, mesh, expected):
@@ -180,26 +181,35 @@ def check_trace(model, mesh):
         print(f"     {name}: {len(times)} times, {min(times):.0f} us at least")
 
 
-def check(folder):
-    model = Model(folder)
-    result = model.run("1x1", "--dry-run")
-    print(result.stdout.strip(), result.stderr.strip())
+def check_losses(model):
+    """The outcome of each mesh that trains, after comparison with one GPU."""
+    print(model.run("1x1", "--dry-run").stdout.strip())
     one = outcome(*model.train("1x1"))
+    found = {}
     for mesh in model.meshes:
         if mesh == "1x1":
             continue
-        dry = model.run(mesh, "--dry-run", NCCL_DEBUG="WARN")
-        print(dry.stdout.strip(), dry.stderr.strip())
-        first = outcome(*model.train(mesh, SGTC_POISON="1"))
-        if not first[1]:
-            continue
-        check_against_one(model, mesh, first, one)
-        check_bits(model, mesh, first)
-        check_resume(model, mesh, first)
+        result = outcome(*model.train(mesh, SGTC_POISON="1", NCCL_DEBUG="WARN"))
+        if result[1]:
+            check_against_one(model, mesh, result, one)
+            found[mesh] = result
+    return found
+
+
+def check(models):
+    """What says most comes first."""
+    found = [(model, mesh, result) for model in models
+             for mesh, result in check_losses(model).items()]
+    for model, mesh, result in found:
+        check_bits(model, mesh, result)
+    for mesh, victim, number in (("1x2", 1, signal.SIGKILL), ("2x1", 0, signal.SIGKILL),
+                                 ("1x2", 0, signal.SIGSTOP), ("2x1", 1, signal.SIGSTOP)):
+        if mesh in models[0].meshes:
+            check_loss_of_rank(models[0], mesh, victim, number)
+    for model, mesh, result in found:
         check_trace(model, mesh)
-        for number in (signal.SIGKILL, signal.SIGSTOP):
-            for victim in (0, 1):
-                check_loss_of_rank(model, mesh, victim, number)
+        print(model.run(mesh, "--dry-run").stdout.strip())
+        check_resume(model, mesh, result)
 
 
 def main():
@@ -209,8 +219,7 @@ def main():
     if gpus < 2:
         print(f"skipped: {gpus} GPUs, two are needed")
         sys.exit(SKIPPED)
-    for folder in folders:
-        check(folder)
+    check([Model(folder) for folder in folders])
     print(f"{failures} failures")
     sys.exit(failures > 0)
 
