@@ -94,7 +94,8 @@ def check_against_one(model, mesh, found, one):
         if not one[0][index]:
             continue
         difference = largest_difference(found[0][index], one[0][index])
-        expect(difference <= TOLERANCE[model.folder.name], f"{name}: {key} differs from one GPU's by {difference:.2e}")
+        expect(difference <= TOLERANCE[model.folder.name],
+               f"{name}: {key} differs from one GPU's by {difference:.2e}")
     if mesh.endswith("x1"):
         expect(found == one, f"{name}: the same bits as on one GPU")
 
