@@ -33,11 +33,11 @@ def expect(holds, what):
 
 
 def values(log, key):
-    return [record[key] for record in log if key in record]
+    return [float(record[key]) for record in log if key in record]
 
 
 def largest_difference(found, expected):
-    if len(found) != len(expected) or not found:
+    if len(found) != len(expected) or not found or not all(map(math.isfinite, found)):
         return float("inf")
     return max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, expected))
 
