@@ -48,7 +48,8 @@ class Model:
     def __init__(self, folder):
         self.folder = folder
         self.arguments = json.loads((folder / "arguments.json").read_text())
-        self.meshes = sorted(path.name for path in folder.glob("*x*") if path.is_file())
+        self.meshes = sorted(path.name for path in folder.iterdir()
+                             if re.fullmatch(r"\d+x\d+", path.name))
 
     def command(self, mesh, *words):
         return [f"./{mesh}", "--quiet", *map(str, words), *self.arguments]
