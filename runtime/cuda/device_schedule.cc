@@ -18,7 +18,10 @@ DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
                                const Communicators* communicators, Kernels& kernels,
                                const TensorMaps& maps, std::vector<Launch> launches,
                                const std::vector<MemoryRange>& cleared, bool stepwise)
-    : driver_(driver), communicators_(communicators), launches_(std::move(launches)) {
+    : driver_(driver),
+      context_(kernels.context()),
+      communicators_(communicators),
+      launches_(std::move(launches)) {
   if (launches_.empty()) return;
   for (const MemoryRange& range : cleared) {
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
@@ -67,7 +70,8 @@ std::vector<GraphNode> DeviceSchedule::add_clears(Graph graph) const {
   for (const Clear& clear : clears_) {
     const MemsetNodeParameters parameters = zeroes(clear.address, clear.bytes);
     GraphNode node = nullptr;
-    SGTC_CUDA(driver_, cuGraphAddMemsetNode(&node, graph, nullptr, 0, &parameters, nullptr));
+    // Memory that peers may use belongs to no context, so that the driver cannot know it.
+    SGTC_CUDA(driver_, cuGraphAddMemsetNode(&node, graph, nullptr, 0, &parameters, context_));
     nodes.push_back(node);
   }
   return nodes;

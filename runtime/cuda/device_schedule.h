@@ -49,6 +49,7 @@ class DeviceSchedule {
   void start(size_t index, Stream stream) const;
 
   const Driver& driver_;
+  const Context context_;
   const Communicators* communicators_;
   const std::vector<Launch> launches_;
   std::vector<Call> calls_;  // of the launches; communications have none

@@ -39,6 +39,8 @@ class Kernels {
   /// Loads what the kernel needs at its first use. Dies if the program has no such kernel, the
   /// driver cannot load it, or its blocks wait for each other and the GPU has no room for all.
   Function find(const plan::Kernel& kernel);
+  /// Where they run.
+  Context context() const { return gpu_.context; }
 
  private:
   Function load(const plan::Kernel& kernel);

@@ -190,7 +190,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 
 int cuDevicePrimaryCtxRetain(Context* context, int) {
   STUB_ENTER("cuDevicePrimaryCtxRetain", "");
-  *context = nullptr;
+  static char primary;
+  *context = reinterpret_cast<Context>(&primary);
   return kSuccess;
 }
 
@@ -411,7 +412,8 @@ int cuGraphKernelNodeSetAttribute(GraphNode node, int attribute,
 }
 
 int cuGraphAddMemsetNode(GraphNode* node, Graph graph, const GraphNode* after, size_t count,
-                         const MemsetNodeParameters* parameters, Context) {
+                         const MemsetNodeParameters* parameters, Context context) {
+  if (!context) return 1;
   const size_t index = graph->nodes.size();
   const size_t bytes = parameters->width * parameters->element_bytes;
   STUB_ENTER("node", " " + std::to_string(index) + " clear " + std::to_string(bytes) +
