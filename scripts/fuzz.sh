@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Fuzzes the compiler from the file to the plan under the address and undefined-behaviour sanitizers.
+#
+#   scripts/fuzz.sh SECONDS [LIBFUZZER-OPTION]...
+#
+# Needs the release build (scripts/build.sh), whose codegen and runtime it links; installs
+# libclang-rt-19-dev if it is missing. Inputs that add coverage are kept in build/fuzz/corpus, those
+# that break the compiler in build/fuzz/found: run build/fuzz/bin/fuzz_models FILE to see one again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+seconds=${1:?seconds}
+shift
+SGTC_MORE_PACKAGES=libclang-rt-19-dev bash scripts/build.sh release
+cmake --preset fuzz -DSGTC_ONNX_PREFIX="${SGTC_ONNX_PREFIX:-$PWD/build/_onnx}" \
+  -DSGTC_PYTHON="$PWD/build/venv/bin/python"
+cmake --build build/fuzz --target fuzz_models
+mkdir -p build/fuzz/corpus build/fuzz/found
+exec build/fuzz/bin/fuzz_models -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+  -max_len=32768 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
+  build/fuzz/corpus tests/fuzz/corpus

@@ -1,0 +1,136 @@
+#include "fuzz/compile_model.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "driver/pipeline.h"
+
+namespace sgtc::fuzz {
+namespace fs = std::filesystem;
+namespace {
+
+// Enough for each kind of model, and few enough that an input takes seconds at most.
+constexpr int64_t kMaxTensors = 20'000;
+
+using Choice = void (*)(Options&);
+
+constexpr std::array<Choice, 8> kChoices = {
+    [](Options&) {},
+    [](Options& options) {
+      options.mesh = "2x2";
+      options.micro_batches = 4;
+    },
+    [](Options& options) {
+      options.micro_batches = 2;
+      options.last_batch = "pad";
+    },
+    [](Options& options) {
+      options.target = "sm_90a";
+      options.precision = "bf16";
+    },
+    [](Options& options) {
+      options.target = "sm_80";
+      options.clip_norm = 1;
+    },
+    [](Options& options) {
+      options.mesh = "1x2";
+      options.micro_batches = 2;
+      options.loss_average = "mean-of-means";
+      options.optimizer = "sgd";
+      options.momentum = 0.9;
+    },
+    [](Options& options) {
+      options.mesh = "3x1";
+      options.micro_batches = 3;
+      options.schedule = "gpipe";
+      options.on_unsupported = "fallback";
+    },
+    [](Options& options) { options.precision = "bf16"; },
+};
+
+std::string percent_of(int64_t part, int64_t whole) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%lld (%.1f%%)", static_cast<long long>(part),
+                100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return text.data();
+}
+
+// False when the model is refused.
+bool compiles(const Options& options) {
+  Diagnostics diagnostics;
+  try {
+    compile(options, diagnostics);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void Counts::add(Reached reached) {
+  ++(reached == Reached::kRefused ? refused : reached == Reached::kAutodiff ? autodiff : plan);
+}
+
+double Counts::share_of_autodiff() const {
+  return total() == 0 ? 0 : static_cast<double>(autodiff + plan) / static_cast<double>(total());
+}
+
+std::string Counts::text() const {
+  if (total() == 0) return "no inputs";
+  return std::to_string(total()) + " inputs: " + std::to_string(refused) +
+         " refused by the import, " + percent_of(autodiff + plan, total()) + " reached autodiff, " +
+         percent_of(plan, total()) + " a plan";
+}
+
+ModelCompiler::ModelCompiler() {
+  std::string name = (fs::temp_directory_path() / "sgtc-fuzz-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw Error("cannot make a folder in " + name);
+  folder_ = name;
+}
+
+ModelCompiler::~ModelCompiler() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+Reached ModelCompiler::compile(std::span<const uint8_t> file) const {
+  std::ofstream(path(), std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  onnx::ModelProto model;
+  Options options;
+  if (model.ParseFromArray(file.data(), static_cast<int>(file.size()))) {
+    options = options_for(model);
+  } else {
+    options.dims = {{}};
+  }
+  options.model = path();
+  options.stop_after = "import";
+  if (!compiles(options)) return Reached::kRefused;
+  options.stop_after = "plan";
+  return compiles(options) ? Reached::kPlan : Reached::kAutodiff;
+}
+
+Options options_for(const onnx::ModelProto& model) {
+  Options options;
+  options.jobs = 1;
+  options.max_tensors = kMaxTensors;
+  const auto choice = static_cast<uint64_t>(model.model_version()) % kChoices.size();
+  kChoices[static_cast<size_t>(choice)](options);
+  std::set<std::string> names;
+  for (const auto& input : model.graph().input()) {
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (!dim.dim_param().empty()) names.insert(dim.dim_param());
+    }
+  }
+  options.dims = {{}};
+  for (const std::string& name : names) options.dims[0].emplace_back(name, 3);
+  return options;
+}
+
+int64_t option_choices() { return std::ssize(kChoices); }
+
+}  // namespace sgtc::fuzz

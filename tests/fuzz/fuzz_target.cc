@@ -1,0 +1,67 @@
+// The entry points of libFuzzer (scripts/fuzz.sh).
+#include <cstdio>
+#include <cstdlib>
+
+#include "fuzz/compile_model.h"
+#include "fuzz/mutate_model.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+namespace sgtc::fuzz {
+namespace {
+
+constexpr int64_t kReportEvery = 10'000;
+
+Counts& counts() {
+  static Counts counts;
+  return counts;
+}
+
+void report() { std::fprintf(stderr, "fuzz: %s\n", counts().text().c_str()); }
+
+// 0 when it does not fit.
+size_t write(const onnx::ModelProto& model, uint8_t* data, size_t max_size) {
+  const size_t size = model.ByteSizeLong();
+  if (size > max_size || !model.SerializeToArray(data, static_cast<int>(size))) return 0;
+  return size;
+}
+
+}  // namespace
+}  // namespace sgtc::fuzz
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  std::atexit(sgtc::fuzz::report);
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const sgtc::fuzz::ModelCompiler compiler;
+  sgtc::fuzz::Counts& counts = sgtc::fuzz::counts();
+  counts.add(compiler.compile({data, size}));
+  if (counts.total() % sgtc::fuzz::kReportEvery == 0) sgtc::fuzz::report();
+  return 0;
+}
+
+// One change in a hundred is one of bytes, for the parser.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
+  onnx::ModelProto model;
+  if (seed % 100 == 0 || !model.ParseFromArray(data, static_cast<int>(size))) {
+    return LLVMFuzzerMutate(data, size, max_size);
+  }
+  sgtc::fuzz::ModelMutator(seed).mutate(model);
+  const size_t written = sgtc::fuzz::write(model, data, max_size);
+  return written > 0 ? written : LLVMFuzzerMutate(data, size, max_size);
+}
+
+extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first, size_t first_size,
+                                            const uint8_t* second, size_t second_size, uint8_t* out,
+                                            size_t max_size, unsigned seed) {
+  onnx::ModelProto model, other;
+  if (!model.ParseFromArray(first, static_cast<int>(first_size)) ||
+      !other.ParseFromArray(second, static_cast<int>(second_size))) {
+    return 0;
+  }
+  sgtc::fuzz::ModelMutator(seed).cross(model, other);
+  return sgtc::fuzz::write(model, out, max_size);
+}
