@@ -39,6 +39,7 @@ class Importer {
     reserve_names();
     declare_initializers(state_, options_.train);
     declare_inputs();
+    check_outputs();
     diagnostics_.checkpoint();
     choose_wanted();
     diagnostics_.checkpoint();
@@ -80,6 +81,14 @@ class Importer {
       }
     }
     state_.reserved_names.insert(std::begin(kControlNames), std::end(kControlNames));
+  }
+
+  void check_outputs() {
+    std::set<std::string> seen;
+    for (const auto& output : proto_.output()) {
+      if (seen.insert(output.name()).second) continue;
+      diagnostics_.error("output \"" + output.name() + "\"", "the name is given twice");
+    }
   }
 
   // Inputs that are initializers too are weights.
