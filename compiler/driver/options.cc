@@ -75,6 +75,23 @@ void add_padding_index(const std::string& text, std::map<std::string, int64_t>* 
   (*rows)[text.substr(0, equals)] = row;
 }
 
+/// "80GiB", "512MiB", "1.5GB" or a number of bytes.
+int64_t parse_bytes(const std::string& text) {
+  static const std::map<std::string, double> kUnits = {
+      {"", 1},     {"B", 1},    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+      {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+  const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto unit = kUnits.find(text.substr(end));
+  double number = 0;
+  const bool is_number = end > 0 && CLI::detail::lexical_cast(text.substr(0, end), number);
+  if (unit == kUnits.end() || !is_number || number * unit->second < 1 ||
+      number * unit->second > 1e18) {
+    throw CLI::ValidationError(
+        "--memory", "expected a number of bytes such as 80GiB or 512MiB, found '" + text + "'");
+  }
+  return static_cast<int64_t>(number * unit->second);
+}
+
 std::string phases_footer() {
   std::string text = "Phases for --stop-after, in order:\n";
   for (const PhaseInfo& phase : phases()) {
@@ -172,6 +189,17 @@ void add_target_options(CLI::App& app, Options& options) {
                  "bf16: products in bf16 with f32 sums, activations in bf16; states stay f32")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16"}));
+}
+
+void add_memory_options(CLI::App& app, Options& options, std::string& memory) {
+  app.add_option("--memory", memory,
+                 "The most that one rank's tensors may take, such as 80GiB: what does not fit is "
+                 "computed again in the backward phase (default: no limit)");
+  app.add_option("--recompute", options.recompute,
+                 "auto: as little as --memory asks for; none; full: of each layer only what the "
+                 "next one reads is kept")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "none", "full"}));
 }
 
 void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,
@@ -291,6 +319,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
   Options options;
   std::vector<std::string> dims, padding, emit;
   std::string error_format = "human";
+  std::string memory;
   CLI::App app("Compiles an ONNX training graph for a device mesh into one executable.", "sgtc");
   app.set_version_flag("--version", std::string("sgtc ") + kVersion);
   app.footer(phases_footer());
@@ -298,6 +327,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
   add_optimizer_options(app, options);
   add_artifact_options(app, options);
   add_target_options(app, options);
+  add_memory_options(app, options, memory);
   add_output_options(app, options, emit, error_format);
   try {
     app.allow_extras();
@@ -306,6 +336,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, int* exi
     options.dims = {{}};
     for (const std::string& dim : dims) add_dim(dim, &options.dims);
     for (const std::string& row : padding) add_padding_index(row, &options.padding_index);
+    if (!memory.empty()) options.memory = parse_bytes(memory);
     for (const std::string& list : emit) {
       for (EmitRequest& request : parse_emit(list)) options.emit.push_back(std::move(request));
     }

@@ -44,6 +44,7 @@
 #include "plan/text.h"
 #include "plan/verify.h"
 #include "schedule/build_plan.h"
+#include "search/fit_memory.h"
 #include "shard/replicate.h"
 #include "simulate/simulate.h"
 #include "support/sha256.h"
@@ -58,7 +59,16 @@ struct Programs {
   Graph train;
   EvaluationLoss evaluation;
   PlanInput input;
+  BuiltPlan built;      // with offsets
+  WeightsBlob weights;  // of this plan and those before it
 };
+
+MemoryRequest memory_request(const Options& options) {
+  MemoryRequest request{options.memory, Recompute::kAuto};
+  if (options.recompute == "none") request.recompute = Recompute::kNone;
+  if (options.recompute == "full") request.recompute = Recompute::kFull;
+  return request;
+}
 
 KernelTarget kernel_target(const std::string& name) {
   if (name == kHopperTarget.name) return kHopperTarget;
@@ -199,7 +209,10 @@ class Compilation {
   void add_plan(const Dims& dims, const Mesh& mesh);
   void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
                      PassRunner& evaluate_passes);
+  std::unique_ptr<Programs> fit(const Dims& dims, const Mesh& mesh, std::unique_ptr<Programs> whole,
+                                PassRunner& train_passes, PassRunner& evaluate_passes);
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
+  void finish(Programs& programs, PassRunner& passes);
   void refuse_meshes() const;
   void emit(const KernelCode& code) const;
   void link(const KernelCode& code) const;
@@ -323,11 +336,43 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   programs->train = training_graph(dims, mesh, train_passes);
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
     programs->evaluation = evaluation_graph(dims, evaluate_passes);
-    form_programs(*programs, mesh, train_passes, evaluate_passes);
-    if (!stops_after("fuse")) schedule(dims, *programs, train_passes);
+    if (stops_after("fuse")) {
+      form_programs(*programs, mesh, train_passes, evaluate_passes);
+    } else {
+      programs = fit(dims, mesh, std::move(programs), train_passes, evaluate_passes);
+      finish(*programs, train_passes);
+    }
   }
   timing_ += train_passes.timing() + evaluate_passes.timing();
   programs_.push_back(std::move(programs));
+}
+
+/// The step as it is, or, where that takes more memory than there may be, with forward nodes that
+/// run again in the backward phase. Each way is planned to the end, since only the plan shows what
+/// it needs.
+std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
+                                           std::unique_ptr<Programs> whole,
+                                           PassRunner& train_passes, PassRunner& evaluate_passes) {
+  std::vector<std::unique_ptr<Programs>> plans;
+  const StepPlanner planner = [&](const Graph& graph, int64_t stages) {
+    plans.push_back(std::make_unique<Programs>());
+    Programs& programs = *plans.back();
+    programs.train = train_passes.run("rerun-nodes", [&] { return graph; });
+    programs.evaluation = whole->evaluation;
+    Mesh with_stages = mesh;
+    with_stages.pp = stages;
+    form_programs(programs, with_stages, train_passes, evaluate_passes);
+    schedule(dims, programs, train_passes);
+    PlannedStep planned{
+        &programs.input.train.kernels, &programs.input.train.placement, {}, &programs.built.plan};
+    for (int64_t p = 0; p < stages; ++p) {
+      planned.slots.push_back(slots_of(
+          pipeline_order(programs.input.schedule, stages, p, programs.train.micro_batches)));
+    }
+    return planned;
+  };
+  const FittedStep fitted = fit_memory(whole->train, mesh.pp, memory_request(options_), planner);
+  return std::move(plans[fitted.plan]);
 }
 
 void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
@@ -375,14 +420,22 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   for (const auto& [name, size] : dims) input.dims[name] = size;
   input.optimizer = optimizer_name(optimizer_, *model_);
   // Buffers, tasks and schedules: what the executable will do is decided here.
-  BuiltPlan built = passes.time("build-plan", [&] { return build_plan(input, weights_); });
+  programs.weights = weights_;
+  programs.built = passes.time("build-plan", [&] { return build_plan(input, programs.weights); });
   // Lifetimes are known: every buffer gets its place in the arena.
+  BuiltPlan& built = programs.built;
   passes.time("assign-offsets", [&] { return assign_offsets(built.plan, built.uses), true; });
+}
+
+/// Takes over a plan that fits.
+void Compilation::finish(Programs& programs, PassRunner& passes) {
+  BuiltPlan& built = programs.built;
   // By a checker that shares no code with the scheduler.
   const auto faults = passes.time("verify-plan", [&] { return verify_plan(built.plan); });
   SGTC_CHECK(faults.empty(), "the plan is wrong: " + to_string(faults.front()));
   // The plan is whole and cannot wait for ever: what it will take is predicted.
   simulations_.push_back(passes.time("simulate", [&] { return predict(built.plan, hardware_); }));
+  weights_ = std::move(programs.weights);
   std::move(built.kernels.begin(), built.kernels.end(), std::back_inserter(kernels_));
   plans_.push_back(std::move(built.plan));
 }

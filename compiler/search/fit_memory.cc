@@ -1,0 +1,220 @@
+#include "search/fit_memory.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "plan/quantities.h"
+#include "recompute/choose_recompute.h"
+#include "recompute/find_problem.h"
+#include "recompute/rerun_nodes.h"
+#include "search/group_times.h"
+#include "search/memory_report.h"
+#include "support/diagnostics.h"
+
+namespace sgtc {
+namespace {
+
+constexpr int kMostPlans = 6;
+constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
+constexpr int64_t kMostStages = 8;   // times as many are tried when nothing fits
+
+// A plan as far as it is compared with others.
+struct Attempt {
+  size_t plan = 0;
+  std::vector<int64_t> peaks;  // of each position
+  double seconds = 0;
+};
+
+int64_t largest(const std::vector<int64_t>& bytes) {
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
+class Fitter {
+ public:
+  Fitter(const Graph& graph, const MemoryRequest& request, const StepPlanner& planner)
+      : graph_(graph), request_(request), planner_(planner) {}
+
+  FittedStep run(int64_t stages) {
+    const Fit fit = this->fit(stages);
+    if (!fits(fit.best)) refuse(fit, stages);
+    return {fit.best.plan, fit.best.seconds, fit.seconds_without, largest(fit.best.peaks)};
+  }
+
+ private:
+  struct Fit {
+    Attempt best;
+    std::string live;  // at the peak of the best attempt's fullest position
+    double seconds_without = 0;
+  };
+
+  // A position's problem and what its plans need beside it.
+  struct Position {
+    PositionProblem found;
+    RecomputeChoice choice;
+    int64_t overhead = 0;
+  };
+
+  bool fits(const Attempt& attempt) const {
+    return request_.budget == 0 || largest(attempt.peaks) <= request_.budget;
+  }
+
+  bool is_better(const Attempt& a, const Attempt& b) const {
+    if (fits(a) != fits(b)) return fits(a);
+    return fits(a) ? a.seconds < b.seconds : largest(a.peaks) < largest(b.peaks);
+  }
+
+  PlannedStep plan(const Graph& graph, int64_t stages, Attempt& attempt) {
+    const PlannedStep planned = planner_(graph, stages);
+    attempt.plan = plans_++;
+    attempt.seconds = busy_seconds(*planned.kernels, *planned.placement);
+    attempt.peaks.clear();
+    for (const plan::Position& position : planned.plan->positions) {
+      attempt.peaks.push_back(position.arena_bytes);
+    }
+    return planned;
+  }
+
+  void consider(Fit& fit, const Attempt& attempt, const PlannedStep& planned) const {
+    if (!fit.best.peaks.empty() && !is_better(attempt, fit.best)) return;
+    fit.best = attempt;
+    if (fits(attempt)) return;
+    const auto fullest = std::max_element(attempt.peaks.begin(), attempt.peaks.end());
+    fit.live = live_bytes_text(*planned.plan, fullest - attempt.peaks.begin());
+  }
+
+  Fit fit(int64_t stages) {
+    Fit fit;
+    Attempt attempt;
+    const PlannedStep whole = plan(graph_, stages, attempt);
+    fit.seconds_without = attempt.seconds;
+    if (request_.recompute != Recompute::kFull) consider(fit, attempt, whole);
+    const bool is_done = request_.recompute == Recompute::kNone ||
+                         (request_.recompute == Recompute::kAuto && fits(attempt));
+    if (is_done) return fit;
+    std::vector<Position> positions = find_positions(whole, attempt);
+    if (request_.recompute == Recompute::kFull) {
+      for (Position& position : positions) {
+        position.choice = recompute_everything(position.found.problem);
+      }
+      const PlannedStep planned = plan(rerun(positions), stages, attempt);
+      consider(fit, attempt, planned);
+      return fit;
+    }
+    approach(fit, attempt, positions, stages);
+    return fit;
+  }
+
+  std::vector<Position> find_positions(const PlannedStep& planned, const Attempt& attempt) const {
+    const RerunCosts costs = group_times(*planned.kernels);
+    std::vector<Position> positions;
+    for (size_t p = 0; p < attempt.peaks.size(); ++p) {
+      Position position;
+      position.found = find_problem(*planned.kernels, *planned.placement, static_cast<int64_t>(p),
+                                    planned.slots[p], costs);
+      const RecomputeProblem& problem = position.found.problem;
+      position.choice.assign(problem.nodes.size(), false);
+      position.overhead = attempt.peaks[p] - evaluate(problem, position.choice).peak_bytes;
+      positions.push_back(std::move(position));
+    }
+    return positions;
+  }
+
+  // Plans again and again, with what the last plan needed beyond its model.
+  void approach(Fit& fit, Attempt attempt, std::vector<Position>& positions, int64_t stages) {
+    std::vector<std::vector<bool>> known;
+    for (int i = 1; i < kMostPlans; ++i) {
+      choose(positions, attempt);
+      const std::vector<bool> again = nodes_again(positions);
+      if (std::find(known.begin(), known.end(), again) != known.end()) return;
+      known.push_back(again);
+      const PlannedStep planned = plan(rerun_nodes(graph_, again), stages, attempt);
+      consider(fit, attempt, planned);
+      const bool is_full = largest(attempt.peaks) >= kWellUsed * request_.budget;
+      if (fits(attempt) && is_full) return;
+      for (size_t p = 0; p < positions.size() && p < attempt.peaks.size(); ++p) {
+        const RecomputeProblem& problem = positions[p].found.problem;
+        positions[p].overhead =
+            attempt.peaks[p] - evaluate(problem, positions[p].choice).peak_bytes;
+      }
+    }
+  }
+
+  // Positions that fit as they are keep everything.
+  void choose(std::vector<Position>& positions, const Attempt& attempt) const {
+    for (size_t p = 0; p < positions.size(); ++p) {
+      Position& position = positions[p];
+      const bool is_chosen = std::count(position.choice.begin(), position.choice.end(), true) > 0;
+      if (!is_chosen && attempt.peaks[p] <= request_.budget) continue;
+      position.choice =
+          choose_recompute(position.found.problem, request_.budget - position.overhead);
+    }
+  }
+
+  std::vector<bool> nodes_again(const std::vector<Position>& positions) const {
+    std::vector<bool> again(graph_.nodes.size(), false);
+    for (const Position& position : positions) {
+      for (size_t n = 0; n < position.choice.size(); ++n) {
+        if (position.choice[n]) again[static_cast<size_t>(position.found.nodes[n])] = true;
+      }
+    }
+    return again;
+  }
+
+  Graph rerun(const std::vector<Position>& positions) const {
+    return rerun_nodes(graph_, nodes_again(positions));
+  }
+
+  [[noreturn]] void refuse(const Fit& found, int64_t stages) {
+    const auto fullest = std::max_element(found.best.peaks.begin(), found.best.peaks.end());
+    std::string text = "--memory: the step needs " + bytes_text(*fullest) + ", found a limit of " +
+                       bytes_text(request_.budget);
+    if (found.best.peaks.size() > 1) {
+      text += ", on position " + std::to_string(fullest - found.best.peaks.begin());
+    }
+    if (request_.recompute == Recompute::kAuto) text += ", with what may be computed again";
+    text += "; live at its peak are" + found.live;
+    throw Error(text + "\n" + remedies(found, stages));
+  }
+
+  std::string remedies(const Fit& found, int64_t stages) {
+    std::string text;
+    for (int64_t times = 2; times <= kMostStages && text.empty(); times *= 2) {
+      const std::optional<Fit> more = fit_or_nothing(stages * times);
+      if (!more) break;
+      if (!fits(more->best)) continue;
+      char share[32];
+      std::snprintf(share, sizeof share, "%.2f", more->best.seconds / found.seconds_without);
+      text = "use pp=" + std::to_string(stages * times) + ", which needs " +
+             bytes_text(largest(more->best.peaks)) + " per rank and computes " + share +
+             " times as long on each as this mesh without a limit";
+    }
+    const std::string rows = "fewer rows per micro-batch and more micro-batches";
+    if (request_.recompute == Recompute::kNone)
+      text += (text.empty() ? "" : "; ") + std::string("use --recompute auto");
+    return (text.empty() ? "use " : text + "; or use ") + rows + ", or more --memory";
+  }
+
+  // Nothing if the model has fewer groups than stages.
+  std::optional<Fit> fit_or_nothing(int64_t stages) {
+    try {
+      return fit(stages);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  const Graph& graph_;
+  const MemoryRequest& request_;
+  const StepPlanner& planner_;
+  size_t plans_ = 0;
+};
+
+}  // namespace
+
+FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
+                      const StepPlanner& planner) {
+  return Fitter(graph, request, planner).run(stages);
+}
+
+}  // namespace sgtc
