@@ -402,7 +402,10 @@ class Assigner {
     call.phase = Phase::kUpdate;
     call.round = input_.exchange->round_count - 1;
     call.kernel = &step_.copies.back();
-    call.arguments = {from, to};
+    // A copy of no elements reads nothing.
+    for (const KernelArgument& argument : call.kernel->arguments) {
+      call.arguments.push_back(argument.value == 0 ? from : to);
+    }
     step_.calls.push_back(std::move(call));
   }
 

@@ -166,6 +166,22 @@ update %w = %new
   CHECK(plan.results[0].buffer == "output.w");
 }
 
+TEST_CASE("states without elements are copied and saved like others") {
+  const plan::Plan plan = plan_of(R"(
+state parameter %w: f32[0,4] = zero
+state parameter %v: f32[0,4] = zero
+state parameter %c: f32[] = zero
+%loss = exp(%c)
+%new = exp(%w) @update
+output "loss" %loss
+output "w" %w
+update %w = %new
+update %v = %w
+)");
+  CHECK(fault_texts(plan) == "");
+  CHECK(plan.results[1].buffer == "output.w");
+}
+
 TEST_CASE("views share the buffer of their source through chains") {
   const plan::Plan plan = plan_of(R"(
 feed %x: f32[4,6]
