@@ -6,6 +6,7 @@
 # Needs the release build (scripts/build.sh), whose codegen and runtime it links; installs
 # libclang-rt-19-dev if it is missing. Inputs that add coverage are kept in build/fuzz/corpus, those
 # that break the compiler in build/fuzz/found: run build/fuzz/bin/fuzz_models FILE to see one again.
+# tests/fuzz/RESULTS.md records what was run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=${1:?seconds}
@@ -15,6 +16,10 @@ cmake --preset fuzz -DSGTC_ONNX_PREFIX="${SGTC_ONNX_PREFIX:-$PWD/build/_onnx}" \
   -DSGTC_PYTHON="$PWD/build/venv/bin/python"
 cmake --build build/fuzz --target fuzz_models
 mkdir -p build/fuzz/corpus build/fuzz/found
+# Each input is a file for a moment. Short stacks of allocations and a small quarantine are half of
+# the speed; a fault that is run again alone has all of it.
+[ ! -w /dev/shm ] || export TMPDIR=/dev/shm
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=2:quarantine_size_mb=32}
 exec build/fuzz/bin/fuzz_models -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
   -max_len=32768 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
   build/fuzz/corpus tests/fuzz/corpus

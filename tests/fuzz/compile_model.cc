@@ -108,10 +108,11 @@ Reached ModelCompiler::compile(std::span<const uint8_t> file) const {
     options.dims = {{}};
   }
   options.model = path();
-  options.stop_after = "import";
-  if (!compiles(options)) return Reached::kRefused;
   options.stop_after = "plan";
-  return compiles(options) ? Reached::kPlan : Reached::kAutodiff;
+  if (compiles(options)) return Reached::kPlan;
+  // What was refused by then is compiled again to see by which stage.
+  options.stop_after = "import";
+  return compiles(options) ? Reached::kAutodiff : Reached::kRefused;
 }
 
 Options options_for(const onnx::ModelProto& model) {

@@ -10,7 +10,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 namespace sgtc::fuzz {
 namespace {
 
-constexpr int64_t kReportEvery = 10'000;
+constexpr int64_t kReportEvery = 1000;
 
 Counts& counts() {
   static Counts counts;
