@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "failure.h"
+
 namespace sgtc::runtime {
 namespace {
 
@@ -11,14 +13,35 @@ PreparedSchedule prepare(const DeviceRequest& request, const char* name) {
                           request.communicators);
 }
 
+std::optional<AccessCheck> access_check(const DeviceRequest& request, const HostMemory& memory) {
+  if (!request.check_accesses) return std::nullopt;
+  if (request.communicators) {
+    die("SGTC_CHECK_ACCESSES", "a rank with peers also communicates while kernels run",
+        "compile with --mesh 1x1");
+  }
+  const auto position = static_cast<size_t>(request.coordinates.pp);
+  return std::optional<AccessCheck>(std::in_place, memory, request.arena,
+                                    request.plan.positions[position]);
+}
+
 }  // namespace
+
+void HostMemory::read(unsigned char* to) const {
+  std::memcpy(to, arena_.data(), static_cast<size_t>(arena_.bytes()));
+}
+
+void HostMemory::write(const unsigned char* from) const {
+  std::memcpy(arena_.data(), from, static_cast<size_t>(arena_.bytes()));
+}
 
 CpuDevice::CpuDevice(const DeviceRequest& request)
     : arena_(request.arena),
+      memory_(request.arena),
       threads_(request.threads),
+      check_(access_check(request, memory_)),
       train_(prepare(request, "train")),
       evaluate_(prepare(request, "evaluate")),
-      executor_(threads_, request.communicators),
+      executor_(threads_, request.communicators, check_ ? &*check_ : nullptr),
       cleared_(cleared_ranges(request.memory, request.states)),
       total_memory_(runtime::total_memory()) {
   if (request.poison) request.arena.poison();

@@ -1,12 +1,26 @@
 // The CPU: kernels work in the host's arena, and a step is done when `start` returns.
 #pragma once
 
+#include <optional>
+
+#include "access_check.h"
 #include "device.h"
 #include "executor.h"
 #include "prepared_schedule.h"
 #include "thread_pool.h"
 
 namespace sgtc::runtime {
+
+/// The host's arena, where it is.
+class HostMemory final : public CheckedMemory {
+ public:
+  explicit HostMemory(const Arena& arena) : arena_(arena) {}
+  void read(unsigned char* to) const override;
+  void write(const unsigned char* from) const override;
+
+ private:
+  const Arena& arena_;
+};
 
 class CpuDevice final : public Device {
  public:
@@ -28,7 +42,9 @@ class CpuDevice final : public Device {
 
  private:
   const Arena& arena_;
+  const HostMemory memory_;
   ThreadPool threads_;
+  std::optional<AccessCheck> check_;
   PreparedSchedule train_;
   PreparedSchedule evaluate_;
   Executor executor_;

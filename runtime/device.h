@@ -43,7 +43,8 @@ struct DeviceRequest {
   int64_t threads = 1;                         // of the host
   int64_t local_rank = 0;                      // among the ranks of this host
   int64_t local_size = 1;
-  bool poison = false;  // device memory starts as 0xFF bytes
+  bool poison = false;          // device memory starts as 0xFF bytes
+  bool check_accesses = false;  // of kernels, one by one; on the CPU for ranks without peers
 };
 
 class Device {

@@ -11,8 +11,8 @@ constexpr int kSpins = 4000;  // some ten microseconds
 
 }  // namespace
 
-Executor::Executor(ThreadPool& threads, RankCommunicators* communicators)
-    : threads_(threads), communicators_(communicators) {
+Executor::Executor(ThreadPool& threads, RankCommunicators* communicators, AccessCheck* check)
+    : threads_(threads), communicators_(communicators), check_(check) {
   if (!communicators_) return;
   spare_cpu_ = static_cast<int64_t>(threads_.cpus().size()) > threads_.size();
   if (pthread_create(&thread_, nullptr, start_thread, this) != 0) {
@@ -71,15 +71,25 @@ void Executor::compute(const PreparedSchedule::Computation& computation) {
   const int64_t begin = trace_ ? trace_->now() : 0;
   const size_t end = computation.first_call + computation.call_count;
   for (size_t i = computation.first_call; i < end; ++i) {
-    const PreparedSchedule::Call& call = schedule_->calls[i];
-    threads_.run(call.function, schedule_->arguments.data() + call.first_argument, call.blocks,
-                 call.micro_batch);
+    call(schedule_->calls[i], *computation.entry.task);
   }
   if (trace_) {
     const PreparedSchedule::Entry& entry = computation.entry;
     trace_->add({entry.task, entry.stage, entry.stream, entry.micro_batch, begin, trace_->now()});
   }
   computed_.count();
+}
+
+void Executor::call(const PreparedSchedule::Call& call, const std::string& task) {
+  void* const* const arguments = schedule_->arguments.data() + call.first_argument;
+  const auto run = [&] { threads_.run(call.function, arguments, call.blocks, call.micro_batch); };
+  if (!check_) return run();
+  std::vector<MemoryRange> ranges;
+  for (size_t i = 0; i < call.kernel->access.size(); ++i) {
+    ranges.push_back({static_cast<unsigned char*>(arguments[i]),
+                      schedule_->argument_bytes[call.first_argument + i]});
+  }
+  check_->check({*call.kernel, task, ranges}, run);
 }
 
 void Executor::communicate() {

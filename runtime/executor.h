@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "access_check.h"
 #include "communication/rank_communicators.h"
 #include "done_counter.h"
 #include "prepared_schedule.h"
@@ -16,9 +17,10 @@ namespace sgtc::runtime {
 
 class Executor {
  public:
-  /// Both must outlive this. With communicators it starts the thread that communicates; without
-  /// (null) everything runs in the caller's thread and the pool.
-  Executor(ThreadPool& threads, RankCommunicators* communicators);
+  /// All must outlive this. With communicators it starts the thread that communicates; without
+  /// (null) everything runs in the caller's thread and the pool. `check`: of each kernel call;
+  /// null: none.
+  Executor(ThreadPool& threads, RankCommunicators* communicators, AccessCheck* check = nullptr);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   ~Executor();
@@ -30,12 +32,14 @@ class Executor {
   static void* start_thread(void* executor);
   void serve();
   void compute(const PreparedSchedule::Computation& computation);
+  void call(const PreparedSchedule::Call& call, const std::string& task);
   void communicate();
   void issue(const PreparedSchedule::Issue& issue);
   void keep_to_spare_cpus() const;
 
   ThreadPool& threads_;
   RankCommunicators* communicators_;
+  AccessCheck* check_;
   bool spare_cpu_ = false;  // the communicating thread has one
   pthread_t thread_ = {};
 

@@ -90,10 +90,13 @@ class Preparation {
     if (code == codes_.end() || !code->second.function) {
       die_of_bad_plan("there is no kernel " + call.kernel);
     }
-    schedule_.calls.push_back({code->second.function, schedule_.arguments.size(),
-                               code->second.kernel->blocks, resolver_.global_micro_batch(entry)});
+    schedule_.calls.push_back({code->second.kernel, code->second.function,
+                               schedule_.arguments.size(), code->second.kernel->blocks,
+                               resolver_.global_micro_batch(entry)});
     for (const plan::Argument& argument : call.arguments) {
-      schedule_.arguments.push_back(resolver_.range(argument, entry).data);
+      const MemoryRange range = resolver_.range(argument, entry);
+      schedule_.arguments.push_back(range.data);
+      schedule_.argument_bytes.push_back(range.bytes);
     }
   }
 

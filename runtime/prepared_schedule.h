@@ -26,8 +26,9 @@ namespace sgtc::runtime {
 
 struct PreparedSchedule {
   struct Call {
+    const plan::Kernel* kernel = nullptr;
     decltype(SgtcKernel::function) function = nullptr;
-    size_t first_argument = 0;  // in `arguments`
+    size_t first_argument = 0;  // in `arguments` and `argument_bytes`
     int64_t blocks = 0;
     int64_t micro_batch = 0;  // global
   };
@@ -51,6 +52,7 @@ struct PreparedSchedule {
   };
 
   std::vector<void*> arguments;
+  std::vector<int64_t> argument_bytes;
   std::vector<Call> calls;
   std::vector<Computation> computations;  // in the order of execution
   std::vector<Entry> communications;      // likewise
@@ -62,8 +64,8 @@ struct PreparedSchedule {
 };
 
 /// Resolves the schedule `name` of the rank at `coordinates`; an empty one if the plan has none of
-/// that name. `communicators` may be null for a rank without peers; it must outlive the result.
-/// Dies for a plan that contradicts itself.
+/// that name. The plan must outlive it. `communicators` may be null for a rank without peers; it
+/// must outlive the result. Dies for a plan that contradicts itself.
 PreparedSchedule prepare_schedule(const plan::Plan& plan, const Coordinates& coordinates,
                                   const std::string& name, const Program& program,
                                   const PlanMemory& memory,

@@ -114,6 +114,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   SessionOptions setup;
   setup.threads = thread_count(options.threads, job.threads());
   setup.poison = poison;
+  setup.check_accesses = environment_flag("SGTC_CHECK_ACCESSES");
   setup.local_rank = job.self().local_rank;
   setup.local_size = job.self().local_size;
   setup.coordinates = coordinates_of(plan, job.rank());

@@ -15,9 +15,10 @@ Session::Session(const Program& program, const plan::Plan& plan, const SessionOp
              host_bytes(plan, options.coordinates.pp)),
       memory_(plan.positions[static_cast<size_t>(options.coordinates.pp)], arena_),
       states_(plan, memory_, options.coordinates.pp),
-      device_(make_device({program, plan, options_.coordinates, arena_, memory_, states_,
-                           options.communicators, options.peers, options.threads,
-                           options.local_rank, options.local_size, options.poison})) {
+      device_(
+          make_device({program, plan, options_.coordinates, arena_, memory_, states_,
+                       options.communicators, options.peers, options.threads, options.local_rank,
+                       options.local_size, options.poison, options.check_accesses})) {
   find_control();
   if (const plan::Buffer* buffer = memory_.find("status")) {
     if (buffer->bytes < plan::kStatusBytes) die_of_bad_plan("the status buffer is too small");

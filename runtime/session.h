@@ -34,8 +34,9 @@ struct StepResult {
 
 /// How a rank is set up.
 struct SessionOptions {
-  int64_t threads = 1;     // of the host, on the CPU those that compute
-  bool poison = false;     // memory starts as 0xFF bytes
+  int64_t threads = 1;  // of the host, on the CPU those that compute
+  bool poison = false;  // memory starts as 0xFF bytes
+  bool check_accesses = false;
   int64_t local_rank = 0;  // among the ranks of this host
   int64_t local_size = 1;
   Coordinates coordinates;

@@ -7,13 +7,15 @@
 #
 # Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
 # PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), meshes (two GPUs beside
-# one; MESHES names others than 1x2 and 2x1; skipped on one GPU). PyTorch is measured where it is.
+# one; MESHES names others than 1x2 and 2x1; skipped on one GPU), scaling (training steps of replicas
+# beside one; REPLICAS is their number, 2 unless set), sanitizers (the checks of kernels once more,
+# under compute-sanitizer; slow). PyTorch is measured where it is.
 # NCCL is looked for in the Python packages, then by the linker. cuBLAS, to measure beside, is looked
 # for in $CUBLAS, in the Python packages and in the linker's cache; without it only the kernels are
 # measured.
 set -euo pipefail
 
-readonly all_stages="kernels programs models benchmark meshes"
+readonly all_stages="kernels programs models benchmark meshes scaling sanitizers"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 pack_kernels() {
@@ -27,6 +29,10 @@ pack_kernels() {
     "$root"/build/bin/gpu_{training,loops}_check "$root"/build/gpu/regression.ptx \
     "$root/tests/gpu/attention_peers.py" "$1"
   "$root/build/bin/pack_loops" "$1/loops"
+}
+
+pack_sanitizers() {
+  pack_kernels "$1"
 }
 
 build_tools() {
@@ -48,21 +54,36 @@ pack_models() {
     ${MODELS:-}
 }
 
-pack_benchmark() {
-  build_tools
-  cp "$root"/tests/gpu/{training_bench,torch_models}.py "$1"
-  local vocab
-  for vocab in 50304 50257; do
-    "$root/build/bin/sgtc-model" gpt2-124m --vocab "$vocab" --batch 32 -o "$1/model.onnx"
-    "$root/build/bin/sgtc" "$1/model.onnx" --target sm_90a --precision bf16 --optimizer adamw \
-      --weight-decay 0.1 -o "$1/gpt2-$vocab"
-    rm "$1/model.onnx"
-  done
-  # Four steps of token numbers below both vocabularies.
+# GPT-2 124M with 32 rows per GPU: FILE VOCABULARY MESH
+compile_gpt2() {
+  "$root/build/bin/sgtc-model" gpt2-124m --vocab "$2" --batch 32 -o "$1.onnx"
+  "$root/build/bin/sgtc" "$1.onnx" --target sm_90a --precision bf16 --optimizer adamw \
+    --weight-decay 0.1 --mesh "$3" -o "$1"
+  rm "$1.onnx"
+}
+
+# Four of its steps: token numbers below both vocabularies.
+write_tokens() {
   python3 -c 'import array, random, sys
 random.seed(7)
 array.array("H", (random.randrange(50257) for _ in range(4 * 32 * 1024 + 1))).tofile(sys.stdout.buffer)' \
     >"$1/tokens.bin"
+}
+
+pack_benchmark() {
+  build_tools
+  cp "$root"/tests/gpu/{training_bench,torch_models}.py "$1"
+  local vocab
+  for vocab in 50304 50257; do compile_gpt2 "$1/gpt2-$vocab" "$vocab" 1x1; done
+  write_tokens "$1"
+}
+
+pack_scaling() {
+  build_tools
+  cp "$root/tests/gpu/scaling_bench.py" "$1"
+  local mesh
+  for mesh in 1x1 "1x${REPLICAS:-2}"; do compile_gpt2 "$1/gpt2-$mesh" 50304 "$mesh"; done
+  write_tokens "$1"
 }
 
 pack_meshes() {
@@ -98,6 +119,20 @@ run_kernels() {
   python3 "$folder/attention_peers.py" || echo "PyTorch's attention was not measured"
 }
 
+# racecheck knows barriers, not mbarriers: the kernels with these are left to the other tools.
+run_sanitizers() {
+  local folder=$1 tool check sanitizer
+  sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+  for tool in memcheck synccheck; do
+    for check in training matmul attention; do
+      "$sanitizer" --tool "$tool" --error-exitcode 9 "$folder/gpu_${check}_check" "$folder"
+    done
+  done
+  for tool in memcheck racecheck initcheck synccheck; do
+    "$sanitizer" --tool "$tool" --error-exitcode 9 "$folder/gpu_loops_check" "$folder/loops"
+  done
+}
+
 run_programs() {
   python3 "$1/programs_check.py" "$1/programs"
 }
@@ -116,12 +151,21 @@ print(os.path.dirname(found[0]) if found else "", end="")
 PYTHON
 }
 
-run_meshes() {
-  local folder status=0
+# Runs a command that finds NCCL.
+with_nccl() {
+  local folder
   folder=$(nccl_folder)
-  LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-    python3 "$1/mesh_check.py" "$1/meshes" || status=$?
+  LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+}
+
+run_meshes() {
+  local status=0
+  with_nccl python3 "$1/mesh_check.py" "$1/meshes" || status=$?
   [ "$status" = 0 ] || [ "$status" = 77 ]
+}
+
+run_scaling() {
+  with_nccl python3 "$1/scaling_bench.py" "$1/gpt2-1x1" "$1/tokens.bin" "$1/gpt2-1x${REPLICAS:-2}"
 }
 
 run_benchmark() {

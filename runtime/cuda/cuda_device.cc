@@ -41,7 +41,8 @@ TensorMaps tensor_maps(const DeviceRequest& request, const Driver& driver, const
 
 DeviceSchedule schedule(const DeviceRequest& request, const char* name, const Driver& driver,
                         const DeviceArena& arena, const std::optional<Communicators>& communicators,
-                        Kernels& kernels, const TensorMaps& maps) {
+                        Kernels& kernels, const TensorMaps& maps,
+                        std::optional<AccessCheck>& check) {
   return {driver,
           arena,
           communicators ? &*communicators : nullptr,
@@ -49,7 +50,13 @@ DeviceSchedule schedule(const DeviceRequest& request, const char* name, const Dr
           maps,
           launches(request, name),
           joined(request, cleared_ranges(request.memory, request.states)),
-          is_stepwise()};
+          is_stepwise() || check,
+          check ? &*check : nullptr};
+}
+
+std::optional<AccessCheck> access_check(const DeviceRequest& request, const DeviceArena& arena) {
+  if (!request.check_accesses) return std::nullopt;
+  return std::optional<AccessCheck>(std::in_place, arena, request.arena, position_of(request));
 }
 
 int64_t free_memory(const Driver& driver, int64_t* total = nullptr) {
@@ -90,14 +97,16 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
       free_at_start_(free_memory(driver_)),
       stream_(new_stream(driver_)),
       arena_(driver_, nccl_ ? &*nccl_ : nullptr, request.arena, stream_),
+      check_(access_check(request, arena_)),
       free_when_connected_(connect(request, driver_, nccl_, arena_, stream_, communicators_)),
       kernels_(driver_, gpu_, request.plan, request.program),
       maps_(tensor_maps(request, driver_, arena_, stream_)),
       inputs_(driver_, arena_,
               joined(request, input_ranges(request.plan, request.coordinates.pp, request.memory))),
       results_(driver_, arena_),
-      train_(schedule(request, "train", driver_, arena_, communicators_, kernels_, maps_)),
-      evaluate_(schedule(request, "evaluate", driver_, arena_, communicators_, kernels_, maps_)),
+      train_(schedule(request, "train", driver_, arena_, communicators_, kernels_, maps_, check_)),
+      evaluate_(
+          schedule(request, "evaluate", driver_, arena_, communicators_, kernels_, maps_, check_)),
       threads_(request.threads, false) {
   if (nccl_) driver_.set_fault_hook([this] { nccl_->await_loss(); });
   if (request.poison) arena_.poison();

@@ -47,6 +47,7 @@ class CudaDevice final : public Device {
   const int64_t free_at_start_;
   const Stream stream_;
   DeviceArena arena_;
+  std::optional<AccessCheck> check_;
   std::optional<Communicators> communicators_;
   const int64_t free_when_connected_;
   Kernels kernels_;

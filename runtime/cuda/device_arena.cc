@@ -80,6 +80,16 @@ int64_t DeviceArena::touched_bytes() const {
   return 0;
 }
 
+void DeviceArena::read(unsigned char* to) const {
+  SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(to, base_, static_cast<size_t>(bytes()), stream_));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+}
+
+void DeviceArena::write(const unsigned char* from) const {
+  SGTC_CUDA(driver_, cuMemcpyHtoDAsync_v2(base_, from, static_cast<size_t>(bytes()), stream_));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
+}
+
 void DeviceArena::upload(MemoryRange range) const {
   if (range.bytes == 0) return;
   for (const MemoryRange& piece : cut_at_borders(range, pinned_)) {

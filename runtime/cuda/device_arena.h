@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "access_check.h"
 #include "arena.h"
 #include "cuda/driver.h"
 #include "cuda/nccl.h"
@@ -14,7 +15,7 @@ namespace sgtc::runtime::cuda {
 /// there is too little. `purpose` is for the message.
 DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose);
 
-class DeviceArena {
+class DeviceArena final : public CheckedMemory {
  public:
   /// Copies go through `stream`. All must outlive this. With `nccl` it is memory that peers may use
   /// in place; null: a rank without peers.
@@ -37,6 +38,8 @@ class DeviceArena {
   /// These return when the bytes are there.
   void upload(MemoryRange range) const;
   void download(MemoryRange range) const;
+  void read(unsigned char* to) const override;
+  void write(const unsigned char* from) const override;
 
  private:
   const Driver& driver_;

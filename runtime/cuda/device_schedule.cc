@@ -17,11 +17,13 @@ MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
 DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
                                const Communicators* communicators, Kernels& kernels,
                                const TensorMaps& maps, std::vector<Launch> launches,
-                               const std::vector<MemoryRange>& cleared, bool stepwise)
+                               const std::vector<MemoryRange>& cleared, bool stepwise,
+                               AccessCheck* check)
     : driver_(driver),
       context_(kernels.context()),
       communicators_(communicators),
-      launches_(std::move(launches)) {
+      launches_(std::move(launches)),
+      check_(check) {
   if (launches_.empty()) return;
   for (const MemoryRange& range : cleared) {
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
@@ -141,7 +143,7 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Launch& launch = launches_[i];
     if (communicators_) communicators_->enter(step, launch);
-    start(i, stream);
+    start_checked(i, stream);
     const int result = driver_.functions.cuStreamSynchronize(stream);
     if (result == kSuccess) continue;
     const std::string kernel = launch.kernel ? "kernel " + launch.kernel->symbol + " of " : "";
@@ -151,6 +153,13 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
                    static_cast<long>(launch.micro_batch)) +
             driver_.text_of(result));
   }
+}
+
+void DeviceSchedule::start_checked(size_t index, Stream stream) const {
+  const Launch& launch = launches_[index];
+  if (!check_ || !launch.kernel) return start(index, stream);
+  // Reading the arena waits for the stream.
+  check_->check({*launch.kernel, *launch.task, launch.arguments}, [&] { start(index, stream); });
 }
 
 void DeviceSchedule::start(size_t index, Stream stream) const {

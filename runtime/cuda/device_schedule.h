@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "access_check.h"
 #include "cuda/communicators.h"
 #include "cuda/device_arena.h"
 #include "cuda/driver.h"
@@ -19,10 +20,10 @@ class DeviceSchedule {
   /// Resolves launches and the ranges that are zeroed first; `maps` are those of the launches.
   /// `communicators`: null for a rank without peers. They, driver and arena must outlive this.
   /// `stepwise`: no graph; `run` starts one launch at a time and waits for it, so that a message
-  /// about one that fails names it.
+  /// about one that fails names it. `check`: then of each kernel; null: none.
   DeviceSchedule(const Driver& driver, const DeviceArena& arena, const Communicators* communicators,
                  Kernels& kernels, const TensorMaps& maps, std::vector<Launch> launches,
-                 const std::vector<MemoryRange>& cleared, bool stepwise);
+                 const std::vector<MemoryRange>& cleared, bool stepwise, AccessCheck* check);
 
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
@@ -47,6 +48,7 @@ class DeviceSchedule {
   void clear(Stream stream) const;
   void run_stepwise(Stream stream, int64_t step) const;
   void start(size_t index, Stream stream) const;
+  void start_checked(size_t index, Stream stream) const;
 
   const Driver& driver_;
   const Context context_;
@@ -58,6 +60,7 @@ class DeviceSchedule {
     size_t bytes;
   };
   std::vector<Clear> clears_;
+  AccessCheck* const check_;
   ExecutableGraph graph_ = nullptr;  // null: stepwise
 };
 

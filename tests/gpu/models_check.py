@@ -10,6 +10,7 @@ torch and numpy. Exits with 1 if a check fails.
 """
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -138,6 +139,16 @@ def check_memory(run, name, checks):
                 print(text[-2000:], flush=True)
 
 
+def check_accesses(run, name, checks):
+    """The kernels of two steps touch what the plan says, and nothing else."""
+    for program in ("fp32", "bf16"):
+        result = subprocess.run(run.command(program, 2), capture_output=True, text=True,
+                                env={**os.environ, "SGTC_CHECK_ACCESSES": "1"})
+        checks.expect(result.returncode == 0,
+                      f"{name} {program}: no kernel touches more than the plan says")
+        print(result.stderr[-2000:], end="", flush=True)
+
+
 def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     folder = pathlib.Path(sys.argv[1])
@@ -150,6 +161,7 @@ def main():
             try:
                 check_model(run, path.name, checks)
                 if path.name == SANITIZED:
+                    check_accesses(run, path.name, checks)
                     check_memory(run, path.name, checks)
             except subprocess.CalledProcessError as error:
                 checks.expect(False, f"{path.name}: {error}")

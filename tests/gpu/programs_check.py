@@ -109,6 +109,11 @@ def check_memory(program):
            "for kernels and graphs")
 
 
+def check_accesses(program):
+    """Kernels touch what the plan says, and nothing else."""
+    program.train("gpu", steps=2, SGTC_CHECK_ACCESSES="1")
+
+
 def check_sanitizer(program):
     for kind in ("memcheck", "racecheck"):
         prefix = (shutil.which("compute-sanitizer"), "--tool", kind, "--error-exitcode", "9")
@@ -125,6 +130,7 @@ def check(folder):
     check_bits(program, outcome(*first))
     check_resume(program, outcome(*first))
     check_memory(program)
+    check_accesses(program)
     if shutil.which("compute-sanitizer"):
         check_sanitizer(program)
 

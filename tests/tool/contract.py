@@ -102,6 +102,20 @@ def test_poisoned_memory_changes_no_bit(bench):
     assert len(digests) == 1
 
 
+def test_kernels_touch_what_the_plan_says(bench):
+    for model, feeds, options in (
+            (language_model(4, 0.1), language_data(24), ["--micro-batches", "2"]),
+            (perceptron(16), perceptron_data(16), ["--optimizer", "adamw"])):
+        bench.compile(model, *options)
+        digests = set()
+        for check in ("0", "1"):
+            result = bench.start("--steps", 2, "--save", "weights", feeds=feeds,
+                                 env={**os.environ, "SGTC_CHECK_ACCESSES": check})
+            assert result.returncode == 0, result.stderr
+            digests.add(digest(bench.path("weights")))
+        assert len(digests) == 1
+
+
 def test_resident_memory(bench):
     bench.compile(perceptron(1024))
     arena = json.loads(plan_of(bench))[0]["positions"][0]["arena_bytes"]
