@@ -2,8 +2,9 @@
 
 pack_programs.py FOLDER   with SGTC and SGTC_MODEL naming the two tools
 
-FOLDER/NAME gets the programs `cpu` and `gpu`, `ptx` (without machine code for the GPU), and
-`arguments.json` with what a run is given.
+FOLDER/NAME gets the programs `cpu` and `gpu`, `ptx` (without machine code for the GPU), `ampere`
+(for A100, which the driver compiles anew for Hopper), and `arguments.json` with what a run is
+given.
 """
 
 import json
@@ -48,7 +49,7 @@ def pack(folder, model_words, words, data):
     model = folder / "model.onnx"
     tool("SGTC_MODEL", *model_words.split(), "-o", model)
     for program, target in (("cpu", ["cpu"]), ("gpu", ["sm_90a"]),
-                            ("ptx", ["sm_90a", "--ptxas", "none"])):
+                            ("ptx", ["sm_90a", "--ptxas", "none"]), ("ampere", ["sm_80"])):
         tool("SGTC", model, "-o", folder / program, "--target", *target, *words.split())
     arguments = []
     for name, values in data.items():

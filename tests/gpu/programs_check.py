@@ -68,8 +68,8 @@ def largest_difference(found, expected):
     return max(abs(a - b) / max(1, abs(b)) for a, b in zip(found, expected))
 
 
-def check_losses(program, log, expected):
-    name = program.folder.name
+def check_losses(program, kind, log, expected):
+    name = f"{program.folder.name} {kind}"
     for key in ("loss", "grad_norm", "eval_loss"):
         if not values(expected, key):
             continue
@@ -126,7 +126,8 @@ def check(folder):
     first = program.train("gpu", SGTC_POISON="1")
     print(f"     {folder.name}: {time.monotonic() - start:.2f} s for {STEPS} steps, start included")
     expected, _ = program.train("cpu")
-    check_losses(program, first[0], expected)
+    check_losses(program, "gpu", first[0], expected)
+    check_losses(program, "ampere", program.train("ampere", SGTC_POISON="1")[0], expected)
     check_bits(program, outcome(*first))
     check_resume(program, outcome(*first))
     check_memory(program)
