@@ -6,7 +6,7 @@
 // at the same time.
 //
 // So each call runs twice from the same memory. After the first run no byte may have changed but
-// those that it writes. Before the second, 0xFF bytes (NaN for floats) are put into everything that
+// those that it writes. Before the second, NaN is put into everything that
 // it is not said to read; what it writes has to come out the same. Bytes that it leaves alone in
 // what it writes, such as padding, keep what they held before each run.
 //
