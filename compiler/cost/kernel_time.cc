@@ -92,4 +92,16 @@ KernelTime KernelClock::time(const KernelWork& work) const {
           units};
 }
 
+KernelRate KernelClock::rate(const std::string& kind) const {
+  KernelWork work;
+  work.kind = kind;
+  const auto units = static_cast<double>(units_);
+  KernelRate rate = rate_of(work);
+  rate.flops_per_second *= units;
+  rate.bytes_per_second *= units;
+  const double memory = hardware_.memory_bytes_per_second;
+  if (memory > 0) rate.bytes_per_second = std::min(rate.bytes_per_second, memory);
+  return rate;
+}
+
 }  // namespace sgtc

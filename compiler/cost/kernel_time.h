@@ -37,6 +37,9 @@ class KernelClock {
 
   KernelTime time(const KernelWork& work) const;
 
+  /// What all units together sustain in kernels of a kind, one call's launch aside.
+  KernelRate rate(const std::string& kind) const;
+
  private:
   const KernelRate& rate_of(const KernelWork& work) const;
 

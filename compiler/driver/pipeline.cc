@@ -371,7 +371,8 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
     }
     return planned;
   };
-  const FittedStep fitted = fit_memory(whole->train, mesh.pp, memory_request(options_), planner);
+  const FittedStep fitted =
+      fit_memory(whole->train, mesh.pp, memory_request(options_), hardware_, planner);
   return std::move(plans[fitted.plan]);
 }
 

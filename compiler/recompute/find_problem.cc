@@ -16,6 +16,7 @@ struct Reads {
   int64_t last = -1;    // of any phase
   bool pinned = false;  // kept anyway
   bool stored = false;
+  bool in_place = false;  // it overwrites a state, which is there anyway
 };
 
 class Finder {
@@ -87,7 +88,13 @@ class Finder {
       }
     }
     for (const Output& output : graph_.outputs) pin(output.value);
-    for (const Update& update : graph_.updates) pin(update.value);
+    for (const Update& update : graph_.updates) {
+      pin(update.value);
+      reads(update.value).in_place = true;
+    }
+    for (const Node& node : graph_.nodes) {
+      if (node.op == Op::kAccumulate) reads(node.results[0]).in_place = true;
+    }
   }
 
   void pin(ValueId value) {
@@ -216,7 +223,7 @@ class Finder {
       const bool is_leaf = graph_.value(value).kind != ValueKind::kResult;
       if (is_leaf || shown(value) != value || number_[static_cast<size_t>(value)] != kNone)
         continue;
-      if (read.last < 0) continue;
+      if (read.last < 0 || read.in_place) continue;
       change[static_cast<size_t>(std::max<int64_t>(read.made, 0))] += bytes(value);
       change[static_cast<size_t>(read.last) + 1] -= bytes(value);
     }

@@ -10,6 +10,8 @@
 #include "recompute/rerun_nodes.h"
 #include "search/group_times.h"
 #include "search/memory_report.h"
+#include "simulate/job.h"
+#include "simulate/simulate.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -32,10 +34,12 @@ int64_t largest(const std::vector<int64_t>& bytes) {
 
 class Fitter {
  public:
-  Fitter(const Graph& graph, const MemoryRequest& request, const StepPlanner& planner)
-      : graph_(graph), request_(request), planner_(planner) {}
+  Fitter(const Graph& graph, const MemoryRequest& request, const Hardware& hardware,
+         const StepPlanner& planner)
+      : graph_(graph), request_(request), hardware_(hardware), planner_(planner) {}
 
   FittedStep run(int64_t stages) {
+    if (request_.budget == 0 && request_.recompute != Recompute::kFull) return plan_once(stages);
     const Fit fit = this->fit(stages);
     if (!fits(fit.best)) refuse(fit, stages);
     return {fit.best.plan, fit.best.seconds, fit.seconds_without, largest(fit.best.peaks)};
@@ -55,6 +59,17 @@ class Fitter {
     int64_t overhead = 0;
   };
 
+  FittedStep plan_once(int64_t stages) const {
+    const PlannedStep planned = planner_(graph_, stages);
+    return {0, 0, 0, largest(arenas(*planned.plan))};
+  }
+
+  static std::vector<int64_t> arenas(const plan::Plan& plan) {
+    std::vector<int64_t> bytes;
+    for (const plan::Position& position : plan.positions) bytes.push_back(position.arena_bytes);
+    return bytes;
+  }
+
   bool fits(const Attempt& attempt) const {
     return request_.budget == 0 || largest(attempt.peaks) <= request_.budget;
   }
@@ -67,11 +82,8 @@ class Fitter {
   PlannedStep plan(const Graph& graph, int64_t stages, Attempt& attempt) {
     const PlannedStep planned = planner_(graph, stages);
     attempt.plan = plans_++;
-    attempt.seconds = busy_seconds(*planned.kernels, *planned.placement);
-    attempt.peaks.clear();
-    for (const plan::Position& position : planned.plan->positions) {
-      attempt.peaks.push_back(position.arena_bytes);
-    }
+    attempt.seconds = simulate(*planned.plan, hardware_).seconds;
+    attempt.peaks = arenas(*planned.plan);
     return planned;
   }
 
@@ -106,7 +118,8 @@ class Fitter {
   }
 
   std::vector<Position> find_positions(const PlannedStep& planned, const Attempt& attempt) const {
-    const RerunCosts costs = group_times(*planned.kernels);
+    const int64_t units = units_of_rank(hardware_, RankLayout(*planned.plan, hardware_));
+    const RerunCosts costs = group_times(*planned.kernels, hardware_, units);
     std::vector<Position> positions;
     for (size_t p = 0; p < attempt.peaks.size(); ++p) {
       Position position;
@@ -206,6 +219,7 @@ class Fitter {
 
   const Graph& graph_;
   const MemoryRequest& request_;
+  const Hardware& hardware_;
   const StepPlanner& planner_;
   size_t plans_ = 0;
 };
@@ -213,8 +227,8 @@ class Fitter {
 }  // namespace
 
 FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
-                      const StepPlanner& planner) {
-  return Fitter(graph, request, planner).run(stages);
+                      const Hardware& hardware, const StepPlanner& planner) {
+  return Fitter(graph, request, hardware, planner).run(stages);
 }
 
 }  // namespace sgtc

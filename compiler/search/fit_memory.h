@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "cost/hardware.h"
 #include "partition/placement.h"
 #include "passes/kernelized_graph.h"
 #include "plan/format.h"
@@ -37,7 +38,7 @@ using StepPlanner = std::function<PlannedStep(const Graph& graph, int64_t stages
 /// What `fit_memory` did.
 struct FittedStep {
   size_t plan = 0;             // number of the planner's call whose plan is the one
-  double seconds = 0;          // in which the busiest position computes, per step
+  double seconds = 0;          // of a step, as simulated; 0: it was not
   double seconds_without = 0;  // the same without recomputation
   int64_t peak_bytes = 0;      // of the largest arena
 };
@@ -45,10 +46,11 @@ struct FittedStep {
 /// Plans `graph`, a step directly before fusion, as it is, and as long as the plan exceeds the
 /// budget again with more nodes that run again in the backward phase (choose_recompute.h). What a
 /// plan needs beyond the model of the choice is measured and taken off the budget of the next one.
+/// Times are those that `hardware` is predicted to take.
 ///
 /// Throws Error if nothing fits: it says what is live at the peak, by layer and kind, and tries
 /// with how many more stages the step would fit and what it would cost.
 FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
-                      const StepPlanner& planner);
+                      const Hardware& hardware, const StepPlanner& planner);
 
 }  // namespace sgtc

@@ -1,65 +1,48 @@
 #include "search/group_times.h"
 
-#include <algorithm>
+#include <string>
 
 #include "cost/cost.h"
+#include "cost/kernel_time.h"
 
 namespace sgtc {
 namespace {
 
-// Sustained rates of a GPU.
-struct GpuModel {
-  CpuModel products;  // of 16-bit floats, in tensor cores
-  CpuModel others;
-};
-
-constexpr GpuModel kHopper = {{600e12, 4.2e12, 2e-6}, {40e12, 4.2e12, 2e-6}};
-constexpr GpuModel kAmpere = {{230e12, 1.6e12, 2e-6}, {15e12, 1.6e12, 2e-6}};
-
-const GpuModel& gpu_model(const KernelTarget& target) {
-  return target.is_hopper() ? kHopper : kAmpere;
+// Of the first argument that is a 16-bit float, else of the first one.
+std::string type_of(const Graph& graph, const KernelSpec& kernel) {
+  std::string first;
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (argument.kind != KernelArgument::Kind::kValue) continue;
+    const DType dtype = graph.dtype(argument.value);
+    if (is_float(dtype) && size_of(dtype) == 2) return std::string(name_of(dtype));
+    if (first.empty()) first = std::string(name_of(dtype));
+  }
+  return first;
 }
 
-bool is_narrow(const Graph& graph, const Group& group) {
-  if (group.kind != Group::Kind::kAnchor) return false;
-  const DType dtype = graph.dtype(graph.node(group.anchor).operands[0]);
-  return is_float(dtype) && size_of(dtype) == 2;
-}
-
-double seconds_of_group(const KernelizedGraph& program, const Group& group) {
+double seconds_of_group(const KernelizedGraph& program, size_t g, const KernelClock& clock) {
+  const Group& group = program.groups[g];
   if (!has_code(group)) return 0;
   KernelSpec cost;
   fill_costs(*program.graph, group, cost);
-  if (!program.target.is_gpu()) return seconds_of(cost.flops, cost.bytes);
-  const GpuModel& model = gpu_model(program.target);
-  return seconds_of(cost.flops, cost.bytes,
-                    is_narrow(*program.graph, group) ? model.products : model.others);
+  const KernelSpec& kernel = program.kernels[g];
+  const std::string dtype = type_of(*program.graph, kernel);
+  return clock.time({kernel.symbol, kernel.kind, dtype, cost.flops, cost.bytes, kernel.blocks})
+      .seconds;
 }
 
 }  // namespace
 
-RerunCosts group_times(const KernelizedGraph& program) {
+RerunCosts group_times(const KernelizedGraph& program, const Hardware& hardware, int64_t units) {
+  const KernelClock clock(hardware, units);
   RerunCosts costs;
-  for (const Group& group : program.groups) {
-    costs.group_seconds.push_back(seconds_of_group(program, group));
-  }
-  const CpuModel model = program.target.is_gpu() ? gpu_model(program.target).others : CpuModel{};
-  costs.flops_per_second = model.flops_per_second;
-  costs.bytes_per_second = model.bytes_per_second;
-  return costs;
-}
-
-double busy_seconds(const KernelizedGraph& program, const Placement& placement) {
-  const RerunCosts costs = group_times(program);
-  std::vector<double> busy(static_cast<size_t>(placement.stages), 0);
   for (size_t g = 0; g < program.groups.size(); ++g) {
-    const bool is_once = program.groups[g].phase == Phase::kUpdate;
-    const auto times = static_cast<double>(is_once ? 1 : program.graph->micro_batches);
-    for (const int64_t position : placement.groups[g]) {
-      busy[static_cast<size_t>(position)] += times * costs.group_seconds[g];
-    }
+    costs.group_seconds.push_back(seconds_of_group(program, g, clock));
   }
-  return *std::max_element(busy.begin(), busy.end());
+  const KernelRate loops = clock.rate("loop");
+  costs.flops_per_second = loops.flops_per_second;
+  costs.bytes_per_second = loops.bytes_per_second;
+  return costs;
 }
 
 }  // namespace sgtc

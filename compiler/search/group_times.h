@@ -1,17 +1,14 @@
-// What the kernels of a program cost, for comparing plans before they exist.
+// What the kernels of a program cost, for choosing what runs again.
 #pragma once
 
-#include "partition/placement.h"
+#include "cost/hardware.h"
+#include "passes/kernelized_graph.h"
 #include "recompute/find_problem.h"
 
 namespace sgtc {
 
-/// Predicted times of the groups on the program's target. Without measurements: rooflines of one
-/// nominal core, an A100 or an H200 (docs/performance.md). Ratios matter, and are better than the
-/// times themselves.
-RerunCosts group_times(const KernelizedGraph& program);
-
-/// Seconds in which the busiest position computes in one step.
-double busy_seconds(const KernelizedGraph& program, const Placement& placement);
+/// Predicted times of the groups' kernels on a rank with so many units of the hardware, and the
+/// rates at which a loop computes and moves bytes there.
+RerunCosts group_times(const KernelizedGraph& program, const Hardware& hardware, int64_t units);
 
 }  // namespace sgtc

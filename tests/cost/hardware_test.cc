@@ -119,6 +119,9 @@ TEST_CASE("all units together are bound by the memory") {
   hardware.memory_bytes_per_second = 25;
   CHECK(KernelClock(hardware, 4).time({"k", "loop", "f32", 0, 100, 8}).seconds == 5);
   CHECK(KernelClock(hardware, 2).time({"k", "loop", "f32", 0, 100, 8}).seconds == 6);
+  CHECK(KernelClock(hardware, 4).rate("loop").bytes_per_second == 25);
+  CHECK(KernelClock(hardware, 2).rate("loop").bytes_per_second == 20);
+  CHECK(KernelClock(hardware, 4).rate("loop").flops_per_second == 400);
 }
 
 TEST_CASE("a type may have rates of its own") {
