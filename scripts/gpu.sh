@@ -8,14 +8,15 @@
 # Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
 # PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), meshes (two GPUs beside
 # one; MESHES names others than 1x2 and 2x1; skipped on one GPU), scaling (training steps of replicas
-# beside one; REPLICAS is their number, 2 unless set), sanitizers (the checks of kernels once more,
-# under compute-sanitizer; slow). PyTorch is measured where it is.
+# beside one; REPLICAS is their number, 2 unless set), memory (GPT-2 XL as it is, in 34 GiB, and with
+# everything computed again), sanitizers (the checks of kernels once more, under compute-sanitizer;
+# slow). PyTorch is measured where it is.
 # NCCL is looked for in the Python packages, then by the linker. cuBLAS, to measure beside, is looked
 # for in $CUBLAS, in the Python packages and in the linker's cache; without it only the kernels are
 # measured.
 set -euo pipefail
 
-readonly all_stages="kernels programs models benchmark meshes scaling sanitizers"
+readonly all_stages="kernels programs models benchmark meshes scaling memory sanitizers"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 pack_kernels() {
@@ -94,6 +95,25 @@ pack_meshes() {
     "$root/build/venv/bin/python" "$root/tests/gpu/pack_meshes.py" "$1/meshes" ${MESHES:-}
 }
 
+# GPT-2 XL with 8 rows: NAME OPTION...
+compile_xl() {
+  local output=$1
+  shift
+  "$root/build/bin/sgtc" "${output%/*}/gpt2-xl.onnx" --target sm_90a --precision bf16 \
+    --optimizer adamw --weight-decay 0.1 --hardware h200 "$@" -o "$output"
+}
+
+pack_memory() {
+  build_tools
+  cp "$root/tests/gpu/memory_bench.py" "$1"
+  "$root/build/bin/sgtc-model" gpt2-xl --batch 8 -o "$1/gpt2-xl.onnx"
+  compile_xl "$1/xl-whole"
+  compile_xl "$1/xl-34GiB" --memory 34GiB
+  compile_xl "$1/xl-full" --recompute full
+  rm "$1/gpt2-xl.onnx"
+  write_tokens "$1"
+}
+
 find_cublas() {
   if [ -n "${CUBLAS:-}" ]; then
     echo "$CUBLAS"
@@ -166,6 +186,10 @@ run_meshes() {
 
 run_scaling() {
   with_nccl python3 "$1/scaling_bench.py" "$1/gpt2-1x1" "$1/tokens.bin" "$1/gpt2-1x${REPLICAS:-2}"
+}
+
+run_memory() {
+  python3 "$1/memory_bench.py" "$1/tokens.bin" "$1/xl-whole" "$1/xl-34GiB" "$1/xl-full"
 }
 
 run_benchmark() {
