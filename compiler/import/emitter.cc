@@ -36,15 +36,26 @@ void Emitter::set_result_name(const std::string& name) {
   next_suffix_ = 0;
 }
 
-// The result name itself first, then with suffixes.
+// The result name itself first, then with suffixes. These are taken one after the other, so that a
+// free one is found by bisection: iterations and calls may give thousands the same result name.
 std::string Emitter::fresh_name() {
-  while (true) {
-    std::string name = result_name_;
-    if (next_suffix_ > 0) name += "." + std::to_string(next_suffix_);
-    ++next_suffix_;
-    const bool reserved = reserved_ && reserved_->count(name) != 0;
-    if (!reserved && graph_.find(name) == kNone) return name;
+  const auto name = [this](int64_t suffix) {
+    return suffix == 0 ? result_name_ : result_name_ + "." + std::to_string(suffix);
+  };
+  const auto is_taken = [&](int64_t suffix) {
+    return (reserved_ && reserved_->count(name(suffix)) != 0) || graph_.find(name(suffix)) != kNone;
+  };
+  int64_t free = next_suffix_;
+  if (is_taken(free)) {
+    int64_t taken = free, step = 1;
+    for (; is_taken(taken + step); step *= 2) taken += step;
+    for (free = taken + step; free - taken > 1;) {
+      const int64_t middle = taken + (free - taken) / 2;
+      (is_taken(middle) ? taken : free) = middle;
+    }
   }
+  next_suffix_ = free + 1;
+  return name(free);
 }
 
 ValueId Emitter::add(Op op, ValueIds operands, Attributes attributes) {

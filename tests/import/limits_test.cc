@@ -53,6 +53,19 @@ TEST_CASE("loops are unrolled up to the limit on tensors") {
   CHECK(error.find('\n') == std::string::npos);
 }
 
+TEST_CASE("a loop that never ends is unrolled in time that grows with the limit") {
+  const std::string text = R"(
+    g (float[2] x) => (float[2] y) {
+      y = Loop <body =
+        body (int64 i, bool before, float[2] v) => (bool after, float[2] next) {
+          after = Identity (before)
+          next = Neg (v)
+        }> ("", "", x)
+    })";
+  // With a search for free names from the first on it would be ten minutes.
+  CHECK_THAT(error_with_limit(text, 200'000), ContainsSubstring("more than 200000 tensors"));
+}
+
 TEST_CASE("recurrences are unrolled up to the limit on tensors") {
   const std::string text = R"(
     g (float[2000, 1, 2] x, float[1, 2, 2] w, float[1, 2, 2] r) => (float[2000, 1, 1, 2] y) {
