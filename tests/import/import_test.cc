@@ -40,6 +40,13 @@ Graph import_classifier(const ImportOptions& options, Diagnostics& diagnostics) 
 
 }  // namespace
 
+TEST_CASE("inputs and outputs named twice are refused") {
+  CHECK(import_error("g (float[2] x, float[2] x) => (float[2] y) { y = Neg (x) }") ==
+        "input \"x\": the name is given twice");
+  CHECK(import_error("g (float[2] x) => (float[2] y, float[2] y) { y = Neg (x) }") ==
+        "output \"y\": the name is given twice");
+}
+
 TEST_CASE("float tensors with a path to the loss are trained") {
   Diagnostics diagnostics;
   const Graph graph = import_classifier({}, diagnostics);
