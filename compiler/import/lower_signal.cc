@@ -1,11 +1,14 @@
 // Fourier transforms, as products with matrices of cosines and sines: exact in the order of a sum,
 // differentiable like any product, and O(n²) per transform, which is fine for the lengths of audio
-// frames. A limit on the size of the matrices refuses longer ones.
+// frames. A limit on the size of the matrices refuses longer ones. And the filters that follow
+// them.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "import/checks.h"
 #include "import/lowering.h"
+#include "import/tensor.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -164,9 +167,63 @@ ValueIds lower_stft(Lowering& n) {
   return {join_parts(n, transformed(n, parts, transform), {0, 1, 2}, false)};
 }
 
+// Frequencies of `count` points at equal distances on the mel scale, as bins of a transform.
+std::vector<int64_t> mel_points(int64_t count, int64_t length, double rate, double low,
+                                double high) {
+  const auto mel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::numbers::ln10; };
+  const double step = (mel(high) - mel(low)) / static_cast<double>(count);
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = mel(low) + static_cast<double>(i) * step;
+    const double hertz = 700 * std::expm1(value / 2595 * std::numbers::ln10);
+    const double bin = std::floor(static_cast<double>(length + 1) * hertz / rate);
+    points.push_back(std::min(length / 2, static_cast<int64_t>(bin)));
+  }
+  return points;
+}
+
+// Triangles from point to point over the bins of a spectrum: [bins, filters], a constant.
+ValueIds lower_mel_weight_matrix(Lowering& n) {
+  const int64_t filters = n.integer_input(0, "the number of filters");
+  const int64_t length = n.integer_input(1, "the length of the transform");
+  const int64_t rate = n.integer_input(2, "the sample rate");
+  const double low = n.real_input(3, "the lower edge"), high = n.real_input(4, "the upper edge");
+  checked_factor(filters, 1, "the number of filters");
+  checked_factor(length, 1, "the length of the transform");
+  if (rate < 1 || !(low >= 0 && low <= high && high <= static_cast<double>(rate) / 2)) {
+    throw Error("expected edges with 0 <= lower <= upper <= half of the sample rate, found " +
+                std::to_string(low) + ", " + std::to_string(high) + " and a rate of " +
+                std::to_string(rate));
+  }
+  const int64_t bins = length / 2 + 1;
+  std::vector<double> values(static_cast<size_t>(checked_list_size({bins, filters}, "the matrix")));
+  const auto at = [&](int64_t bin, int64_t filter) -> double& {
+    return values[static_cast<size_t>(bin * filters + filter)];
+  };
+  const std::vector<int64_t> points =
+      mel_points(filters + 2, length, static_cast<double>(rate), low, high);
+  for (int64_t i = 0; i < filters; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const auto left = static_cast<double>(points[k]), centre = static_cast<double>(points[k + 1]);
+    const auto right = static_cast<double>(points[k + 2]);
+    for (int64_t j = points[k]; j < points[k + 1]; ++j) {
+      at(j, i) = (static_cast<double>(j) - left) / (centre - left);
+    }
+    at(points[k + 1], i) = 1;
+    for (int64_t j = points[k + 1] + 1; j < points[k + 2]; ++j) {
+      at(j, i) = (right - static_cast<double>(j)) / (right - centre);
+    }
+  }
+  const int64_t code = n.integer("output_datatype", onnx::TensorProto::FLOAT);
+  const std::optional<DType> dtype = dtype_from_onnx(static_cast<int32_t>(code));
+  if (!dtype) throw Error("tensors of type " + std::to_string(code) + " are not supported");
+  return {n.constant(make_literal(*dtype, {bins, filters}, values))};
+}
+
 const std::vector<Rule> kRules = {
     {"", "DFT", {17, 20}, lower_dft},
     {"", "STFT", {17}, lower_stft},
+    {"", "MelWeightMatrix", {17}, lower_mel_weight_matrix},
 };
 
 }  // namespace

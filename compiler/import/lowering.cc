@@ -19,8 +19,9 @@ std::map<Key, const Rule*> build_table() {
         pooling_rules(),     normalization_rules(), batch_normalization_rules(),
         loss_rules(),        attention_rules(),     recurrent_rules(),
         random_rules(),      resize_rules(),        grid_sample_rules(),
-        signal_rules(),      quantization_rules(),  slow_rules(),
-        microsoft_rules(),   gradient_rules(),      optimizer_rules()}) {
+        roi_align_rules(),   signal_rules(),        quantization_rules(),
+        slow_rules(),        microsoft_rules(),     gradient_rules(),
+        optimizer_rules()}) {
     for (const Rule& rule : family) {
       for (int64_t version : rule.versions) {
         const Key key(rule.domain, rule.op, version);

@@ -175,6 +175,7 @@ std::span<const Rule> recurrent_rules();
 std::span<const Rule> random_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> grid_sample_rules();
+std::span<const Rule> roi_align_rules();
 std::span<const Rule> signal_rules();
 std::span<const Rule> quantization_rules();
 std::span<const Rule> slow_rules();

@@ -312,6 +312,19 @@ def instance_normalization(d):
                             ["z"], epsilon=1e-2)
 
 
+def roi_align(d):
+    x = [d.integer(1, 2), d.integer(1, 2), d.integer(3, 6), d.integer(3, 6)]
+    regions = d.integer(1, 3)
+    d.floats("r", [regions, 2, 2], -2.0, 8.0)
+    d.inputs["r"].sort(axis=1)
+    d.inputs["r"] = d.inputs["r"].reshape(regions, 4)
+    return helper.make_node(
+        "RoiAlign", [d.floats("x", x), "r", d.integers("b", [regions], 0, x[0] - 1)], ["z"],
+        mode=d.choice(["avg", "max"]), sampling_ratio=d.integer(1, 3),
+        output_height=d.integer(1, 3), output_width=d.integer(1, 3),
+        coordinate_transformation_mode=d.choice(["half_pixel", "output_half_pixel"]))
+
+
 def cumulative_sum(d):
     shape = d.filled_shape(1, 3)
     return helper.make_node("CumSum", [d.floats("x", shape),
@@ -421,6 +434,7 @@ DRAWS = {
     "GroupNormalization": (group_normalization, (21,)),
     "InstanceNormalization": (instance_normalization, (6, 22)),
     "CumSum": (cumulative_sum, (11, 14)), "TopK": (top_k, (11,)), "Trilu": (trilu, (14,)),
+    "RoiAlign": (roi_align, (16, 22)),
     "SoftmaxCrossEntropyLoss": cross_entropy("SoftmaxCrossEntropyLoss"),
     "NegativeLogLikelihoodLoss": cross_entropy("NegativeLogLikelihoodLoss"),
     "Cast": (cast, (13, 19)), "DepthToSpace": (depth_to_space, (11, 13)),
