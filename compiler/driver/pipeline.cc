@@ -44,6 +44,8 @@
 #include "plan/text.h"
 #include "plan/verify.h"
 #include "schedule/build_plan.h"
+#include "search/beside_reductions.h"
+#include "search/defer_gradients.h"
 #include "search/fit_memory.h"
 #include "shard/replicate.h"
 #include "simulate/simulate.h"
@@ -154,20 +156,9 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
 /// few enough that kernels beside it lose little.
 constexpr int64_t kCommunicationBlocks = 8;
 
-/// The target of a phase's kernels. Gradients are reduced over replicas beside the backward phase:
-/// its kernels leave multiprocessors to that, since one with a block on each would either wait for
-/// the reduction's end or keep it from starting. Without replicas kernels are those of one GPU, and
-/// so are their bits.
-KernelTarget target_beside_reductions(KernelTarget target, const Mesh& mesh, Phase phase) {
-  if (target.is_gpu() && mesh.dp > 1 && phase == Phase::kBackward) {
-    target.multiprocessors -= kCommunicationBlocks;
-  }
-  return target;
-}
-
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
-                             int64_t first_checked, const KernelTarget& target, const Mesh& mesh,
+                             int64_t first_checked, const KernelTarget& target,
                              PassRunner& passes) {
   KernelizedGraph program;
   program.graph = &graph;
@@ -179,13 +170,23 @@ KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& sta
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      const KernelTarget own = target_beside_reductions(target, mesh, group.phase);
-      if (has_code(group)) spec = form_kernel(graph, group, first_checked, own);
+      if (has_code(group)) spec = form_kernel(graph, group, first_checked, target);
       specs.push_back(std::move(spec));
     }
     return specs;
   });
   return program;
+}
+
+/// The kernels of these groups once more, for a GPU whose communicators have blocks too.
+void leave_room(KernelizedGraph& program, const std::vector<bool>& groups) {
+  KernelTarget target = program.target;
+  target.multiprocessors -= kCommunicationBlocks;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = program.groups[g];
+    if (groups[g] && has_code(group))
+      program.kernels[g] = form_kernel(*program.graph, group, 0, target);
+  }
 }
 
 /// Everything up to the plan's graphs.
@@ -383,7 +384,12 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
-  train = form_program(programs.train, parts, 0, kernel_target_, mesh, train_passes);
+  train = form_program(programs.train, parts, 0, kernel_target_, train_passes);
+  // Times are known: the last reduction over replicas gets something to hide behind.
+  if (kernel_target_.is_gpu()) {
+    train_passes.time("defer-gradients",
+                      [&] { return defer_gradients(train, hardware_, mesh.dp), true; });
+  }
   // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
   Placement& placement = input.train.placement;
   placement = train_passes.time("partition", [&] { return partition(train, mesh.pp); });
@@ -394,7 +400,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
-                          kernel_target_, mesh, evaluate_passes);
+                          kernel_target_, evaluate_passes);
   input.evaluate->placement = evaluate_passes.time(
       "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }
@@ -421,8 +427,16 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   for (const auto& [name, size] : dims) input.dims[name] = size;
   input.optimizer = optimizer_name(optimizer_, *model_);
   // Buffers, tasks and schedules: what the executable will do is decided here.
-  programs.weights = weights_;
-  programs.built = passes.time("build-plan", [&] { return build_plan(input, programs.weights); });
+  programs.built = passes.time("build-plan", [&] {
+    programs.weights = weights_;
+    BuiltPlan built = build_plan(input, programs.weights);
+    if (!kernel_target_.is_gpu() || input.mesh.dp == 1) return built;
+    // Without replicas kernels are those of one GPU, and so are their bits.
+    KernelizedGraph& train = input.train.kernels;
+    leave_room(train, groups_beside_reductions(built, train, hardware_));
+    programs.weights = weights_;
+    return build_plan(input, programs.weights);
+  });
   // Lifetimes are known: every buffer gets its place in the arena.
   BuiltPlan& built = programs.built;
   passes.time("assign-offsets", [&] { return assign_offsets(built.plan, built.uses), true; });

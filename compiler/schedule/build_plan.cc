@@ -97,8 +97,23 @@ class Builder {
       program.lifetimes = find_lifetimes(program.step, program.tasks,
                                          {plan().micro_batches, program.slots, is_evaluation});
       tasks.push_back({&program.step, program.tasks, seconds_of(program), order, program.slots});
+      if (!is_evaluation) built_.groups_of_calls.push_back(groups_of_calls(program));
     }
     return build_timeline(tasks, plan().micro_batches);
+  }
+
+  static std::map<std::string, std::vector<int64_t>> groups_of_calls(
+      const PositionProgram& program) {
+    const Group* first = program.program->groups.data();
+    std::map<std::string, std::vector<int64_t>> groups;
+    for (const StepTask& task : program.tasks) {
+      if (task.kind != StepCall::Kind::kKernel) continue;
+      for (const size_t c : task.calls) {
+        const Group* group = program.step.calls[c].group;
+        groups[task.name].push_back(group == nullptr ? -1 : group - first);
+      }
+    }
+    return groups;
   }
 
   void name_checked_nodes(const Graph& graph) {
