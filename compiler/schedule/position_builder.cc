@@ -102,6 +102,7 @@ class PositionBuilder {
   void add_leaves(PositionProgram& program) {
     const Graph& graph = *program.program->graph;
     program.buffers.resize(program.step.storages.size());
+    program.offsets.resize(program.step.storages.size());
     for (const ValueId state : graph.states) {
       if (program.placement->holds(state, number_)) add_state(graph.value(state));
     }
@@ -244,21 +245,60 @@ class PositionBuilder {
     }
   }
 
+  // Gradients that are reduced as one lie side by side in one buffer, so that they are one message.
+  void add_bucket(PositionProgram& program, const StepTask& task) {
+    std::vector<size_t> members;
+    for (const size_t c : task.calls) {
+      const std::vector<StorageId>& arguments = program.step.calls[c].arguments;
+      const auto s = static_cast<size_t>(arguments[0]);
+      const Storage& storage = program.step.storages[s];
+      const bool in_place = arguments[0] == arguments[1];
+      if (in_place && storage.kind == Storage::Kind::kResult && !storage.output &&
+          program.lifetimes[s].scope == "step") {
+        members.push_back(s);
+      }
+    }
+    if (members.size() < 2) return;
+    BufferUse use = use_of(program, members.front());
+    int64_t bytes = 0;
+    for (const size_t s : members) {
+      const Lifetime& lifetime = program.lifetimes[s];
+      use.first = std::min(use.first, lifetime.first);
+      use.last = std::max(use.last, lifetime.last);
+      program.offsets[s] = bytes;
+      bytes += align(program.step.storages[s].bytes, arena_alignment(plan_));
+    }
+    const DType dtype = program.step.storages[members.front()].type.dtype;
+    const std::string buffer = append_buffer(
+        task.name, "step", {dtype, {bytes / static_cast<int64_t>(size_of(dtype))}}, bytes, 1);
+    uses_.back() = use;
+    for (const size_t s : members) program.buffers[s] = buffer;
+    buckets_.insert(buffer);
+  }
+
+  static BufferUse use_of(const PositionProgram& program, size_t storage) {
+    const Lifetime& lifetime = program.lifetimes[storage];
+    return {program.is_evaluation ? "evaluate" : "train",
+            lifetime.first,
+            lifetime.last,
+            lifetime.in_passes,
+            lifetime.pass_first,
+            lifetime.pass_last};
+  }
+
   // Buffers of the storages that are no leaves.
   void add_planned(PositionProgram& program) {
+    for (const StepTask& task : program.tasks) {
+      if (task.kind == StepCall::Kind::kAllReduce) add_bucket(program, task);
+    }
     for (size_t s = 0; s < program.step.storages.size(); ++s) {
       const Storage& storage = program.step.storages[s];
       const Lifetime& lifetime = program.lifetimes[s];
-      if (!lifetime.used || !is_planned(storage)) continue;
+      if (!lifetime.used || !is_planned(storage) || !program.buffers[s].empty()) continue;
       const std::string name = (program.is_evaluation ? "evaluate/" : "") + storage.name;
       program.buffers[s] = append_buffer(name, lifetime.scope, storage.type, storage.bytes,
                                          count_of(program, lifetime));
-      uses_.back() = {program.is_evaluation ? "evaluate" : "train",
-                      lifetime.first,
-                      lifetime.last,
-                      lifetime.in_passes,
-                      lifetime.pass_first,
-                      lifetime.pass_last};
+      uses_.back() = use_of(program, s);
     }
   }
 
@@ -285,6 +325,9 @@ class PositionBuilder {
     plan::Argument argument{program.buffers[static_cast<size_t>(id)], {}, 0};
     if (storage.kind == Storage::Kind::kControl) {
       argument.offset.base = control_offset(storage.name);
+      argument.bytes = storage.bytes;
+    } else if (buckets_.count(argument.buffer) != 0) {
+      argument.offset.base = program.offsets[static_cast<size_t>(id)];
       argument.bytes = storage.bytes;
     }
     return argument;
@@ -322,8 +365,20 @@ class PositionBuilder {
         arguments[0].offset.dp = part;
         arguments[0].bytes = part;
       }
-      task.inputs.push_back(arguments[0]);
-      task.outputs.push_back(arguments[1]);
+      append_part(task.inputs, arguments[0]);
+      append_part(task.outputs, arguments[1]);
+    }
+  }
+
+  // Parts that follow each other without a gap are one.
+  static void append_part(std::vector<plan::Argument>& parts, const plan::Argument& part) {
+    const bool follows = !parts.empty() && part.bytes > 0 && parts.back().bytes > 0 &&
+                         part.buffer == parts.back().buffer && part.offset.dp == 0 &&
+                         part.offset.base == parts.back().offset.base + parts.back().bytes;
+    if (follows) {
+      parts.back().bytes += part.bytes;
+    } else {
+      parts.push_back(part);
     }
   }
 
@@ -370,6 +425,7 @@ class PositionBuilder {
   WeightsBlob& weights_;
   std::vector<BufferUse> uses_;
   std::set<std::string> names_;
+  std::set<std::string> buckets_;                    // buffers of several storages
   std::map<std::string, std::string> leaf_buffers_;  // "s" + state or "f" + feed: its buffer
   std::map<const Literal*, std::string> constant_buffers_;
   std::map<int64_t, std::string> table_buffers_;  // by offset in the weights

@@ -36,6 +36,7 @@ struct PositionProgram {
   std::vector<StepTask> tasks;
   std::vector<Lifetime> lifetimes;
   std::vector<std::string> buffers;  // name of the buffer of each storage
+  std::vector<int64_t> offsets;      // of each storage in its buffer
 };
 
 /// Fills in `plan.positions[position]`, and appends feeds, results and states of that position to

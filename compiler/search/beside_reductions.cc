@@ -10,8 +10,8 @@
 namespace sgtc {
 namespace {
 
-constexpr double kLonger = 1.5;        // than predicted, beside kernels
-constexpr double kLateStart = 100e-6;  // seconds: ranks do not come to it at once
+constexpr double kLonger = 2;          // than predicted, beside kernels
+constexpr double kLateStart = 150e-6;  // seconds: ranks do not come to it at once
 
 // From when a reduction may begin until it has surely ended, for each of a position.
 std::vector<Span> reductions(const plan::Position& position, const SimulatedPosition& simulated) {
@@ -31,7 +31,8 @@ std::vector<Span> reductions(const plan::Position& position, const SimulatedPosi
 class Marker {
  public:
   Marker(const KernelizedGraph& program, const Hardware& hardware)
-      : seconds_(group_times(program, hardware, hardware.units).group_seconds),
+      : program_(program),
+        seconds_(group_times(program, hardware, hardware.units).group_seconds),
         beside_(program.groups.size()) {}
 
   // Calls of one entry, from its beginning on, each for its share of the entry's time.
@@ -45,7 +46,7 @@ class Marker {
       const bool meets = std::any_of(busy.begin(), busy.end(), [&](const Span& span) {
         return at < span.end && span.begin < end;
       });
-      if (meets && group >= 0) beside_[static_cast<size_t>(group)] = true;
+      if (meets && is_backward(group)) beside_[static_cast<size_t>(group)] = true;
       at = end;
     }
   }
@@ -57,6 +58,12 @@ class Marker {
     return group < 0 ? 0 : seconds_[static_cast<size_t>(group)];
   }
 
+  // The update waits for all reductions.
+  bool is_backward(int64_t group) const {
+    return group >= 0 && program_.groups[static_cast<size_t>(group)].phase == Phase::kBackward;
+  }
+
+  const KernelizedGraph& program_;
   const std::vector<double> seconds_;
   std::vector<bool> beside_;
 };

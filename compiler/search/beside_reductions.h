@@ -18,7 +18,7 @@
 namespace sgtc {
 
 /// For each group of the training program whether a call of it runs beside a reduction, on any
-/// position.
+/// position. Groups of the backward phase alone can.
 std::vector<bool> groups_beside_reductions(const BuiltPlan& built, const KernelizedGraph& program,
                                            const Hardware& hardware);
 

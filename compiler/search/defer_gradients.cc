@@ -14,6 +14,8 @@ namespace {
 
 using GroupIndex = size_t;
 
+constexpr double kWorthwhile = 20e-6;  // seconds that a reduction has nothing to hide behind
+
 class Deferral {
  public:
   Deferral(KernelizedGraph& program, const Hardware& hardware, int64_t replicas)
@@ -72,10 +74,10 @@ class Deferral {
   }
 
   // The place in `backward_` of the group whose reduction would last longest after all that is
-  // computed behind it; the size if there is none.
+  // computed behind it; the size if none does for long.
   size_t find_late() const {
     size_t late = backward_.size();
-    double most = 0;
+    double most = kWorthwhile;
     double behind = 0;
     for (size_t i = backward_.size(); i-- > 0;) {
       const double exposed = reduction_seconds(backward_[i]) - behind;

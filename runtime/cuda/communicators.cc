@@ -120,8 +120,10 @@ Graph Communicators::capture(const Launch& launch) const {
   return graph;
 }
 
-void Communicators::enter(int64_t step, const Launch& launch) const {
-  peers_.watch.enter(step, launch.kernel ? nullptr : launch.task->c_str(), launch.micro_batch);
+void Communicators::enter(int64_t step, const Launch* launch) const {
+  const bool communicates = launch && !launch->kernel;
+  peers_.watch.enter(step, communicates ? launch->task->c_str() : nullptr,
+                     communicates ? launch->micro_batch : 0);
 }
 
 const Communicators::Member& Communicators::find(const Launch::Communication& communication) const {

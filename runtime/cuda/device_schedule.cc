@@ -113,6 +113,7 @@ GraphNode DeviceSchedule::add_communications(Graph graph, const Launch& launch,
 
 void DeviceSchedule::run(Stream stream, int64_t step) const {
   if (graph_) {
+    if (communicators_) communicators_->enter(step, nullptr);
     SGTC_CUDA(driver_, cuGraphLaunch(graph_, stream));
   } else {
     run_stepwise(stream, step);
@@ -142,7 +143,7 @@ void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Launch& launch = launches_[i];
-    if (communicators_) communicators_->enter(step, launch);
+    if (communicators_) communicators_->enter(step, &launch);
     start_checked(i, stream);
     const int result = driver_.functions.cuStreamSynchronize(stream);
     if (result == kSuccess) continue;

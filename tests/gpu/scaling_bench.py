@@ -2,32 +2,46 @@
 
     scaling_bench.py ONE TOKENS PROGRAM... [--rounds 3 --steps 30 --warmup 10]
 
-All have the same rows per GPU, so a step would take the same time if communication took none. The
-ratio is the first one's time over each one's. TOKENS is a token stream for input_ids and labels.
-Per round each takes its steps while the others wait; figures are medians of steps, after --warmup
-ones. Ranks are started by the program itself.
+All have the same rows per GPU, so a step would take the same time if communication took none. GPUs
+differ by some hundredths in speed and replicas keep pace with the slowest, so ONE runs on every GPU
+at once, and the ratio is the time of its slowest over the time of each other program. TOKENS is a
+token stream for input_ids and labels. Per round each takes its steps while the others wait; figures
+are medians of steps, after --warmup ones. Ranks are started by the program itself.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
 
-def milliseconds(a, program, log):
-    log.unlink(missing_ok=True)
-    result = subprocess.run(
-        [program, "--quiet", "--tokens", f"input_ids,labels={a.tokens}", "--steps",
-         str(a.warmup + a.steps), "--lr", str(a.lr), "--log", log],
-        capture_output=True, text=True, check=False, timeout=a.timeout)
-    if result.returncode != 0:
-        raise SystemExit(f"{program}: exit {result.returncode}\n{result.stdout}{result.stderr}")
-    steps = [record for record in map(json.loads, log.read_text().splitlines()) if "ms" in record]
-    print(f"     {pathlib.Path(program).name}: loss {steps[0]['loss']:.4f} to "
-          f"{steps[-1]['loss']:.4f}", flush=True)
-    return [record["ms"] for record in steps[a.warmup:]]
+class Run:
+    """A program that trains in the background."""
+
+    def __init__(self, a, program, log, gpu=None):
+        self.program, self.log, self.warmup, self.timeout = program, log, a.warmup, a.timeout
+        log.unlink(missing_ok=True)
+        visible = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": str(gpu)}
+        self.process = subprocess.Popen(
+            [program, "--quiet", "--tokens", f"input_ids,labels={a.tokens}", "--steps",
+             str(a.warmup + a.steps), "--lr", str(a.lr), "--log", log],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, **visible})
+
+    def milliseconds(self):
+        output, _ = self.process.communicate(timeout=self.timeout)
+        if self.process.returncode != 0:
+            raise SystemExit(f"{self.program}: exit {self.process.returncode}\n{output}")
+        records = map(json.loads, self.log.read_text().splitlines())
+        return [record["ms"] for record in records if "ms" in record][self.warmup:]
+
+
+def count_gpus():
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    return listed.stdout.count("\nGPU ") + listed.stdout.startswith("GPU ")
 
 
 def parse():
@@ -43,16 +57,22 @@ def parse():
 
 def main():
     a = parse()
-    times = {program: [] for program in (a.one, *a.programs)}
-    with tempfile.TemporaryDirectory() as work:
+    gpus = range(count_gpus())
+    alone = [[] for _ in gpus]
+    times = {program: [] for program in a.programs}
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
         for _ in range(a.rounds):
+            runs = [Run(a, a.one, work / f"log-{gpu}.jsonl", gpu) for gpu in gpus]
+            for own, run in zip(alone, runs):
+                own += run.milliseconds()
             for program, own in times.items():
-                own += milliseconds(a, program, pathlib.Path(work) / "log.jsonl")
-    one = statistics.median(times[a.one])
-    for program, own in times.items():
+                own += Run(a, program, work / "log.jsonl").milliseconds()
+    one = max(map(statistics.median, alone))
+    for name, own in [*((f"{a.one} on GPU {gpu}", alone[gpu]) for gpu in gpus), *times.items()]:
         median = statistics.median(own)
-        print(f"{pathlib.Path(program).name:24} {median:8.2f} ms, {min(own):.2f} to {max(own):.2f};"
-              f" ratio {one / median:.3f}")
+        print(f"{pathlib.Path(name).name:28} {median:8.2f} ms, {min(own):.2f} to {max(own):.2f}; "
+              f"ratio {one / median:.3f}")
 
 
 if __name__ == "__main__":

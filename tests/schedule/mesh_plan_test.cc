@@ -167,3 +167,24 @@ TEST_CASE("more stages than groups are refused") {
   CHECK_THROWS_WITH(plan_on({1, {64, 1, 1}, 1}),
                     ContainsSubstring("64 pipeline stages, but the model has only"));
 }
+
+TEST_CASE("gradients that are reduced as one lie side by side and are one message") {
+  const plan::Plan plan = plan_on({4, {1, 2, 1}});
+  const plan::Position& position = plan.positions[0];
+  std::map<std::string, int64_t> bytes;
+  for (const plan::Buffer& buffer : position.buffers) bytes[buffer.name] = buffer.bytes;
+  int64_t joined = 0;
+  for (const plan::Task& task : position.tasks) {
+    if (bytes.count(task.name) == 0) continue;
+    ++joined;
+    CHECK(task.kind == "all_reduce");
+    REQUIRE(task.inputs.size() == 1);
+    REQUIRE(task.outputs.size() == 1);
+    for (const plan::Argument& part : {task.inputs[0], task.outputs[0]}) {
+      CHECK(part.buffer == task.name);
+      CHECK(part.offset == plan::Affine{});
+      CHECK(part.bytes == bytes[task.name]);
+    }
+  }
+  CHECK(joined > 0);
+}
