@@ -189,15 +189,22 @@ def test_meshes_communicate_as_planned(bench):
             assert sum(line.startswith("cuGraphLaunch") for line in log) == 2
 
 
-def test_backward_kernels_leave_room_for_reductions(bench):
-    blocks = {}
+def test_kernels_beside_reductions_leave_room(bench):
+    """And no others: without replicas, or before the first reduction."""
+    bench.model("gpt2", "--layers", 2, "--width", 768, "--heads", 12, "--vocab", 50304, "--seq", 256,
+                "--batch", 8)
+    grids = {}
     for mesh in ("1x1", "1x2"):
-        bench.model("mlp", "--inputs", 1024, "--hidden", 1024, "--classes", 1024, "--batch", 4096)
         bench.compile(None, "--target", "sm_90a", "--precision", "bf16", "--mesh", mesh)
         plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
-        blocks[mesh] = {k["blocks"] for k in plan["kernels"] if k["kind"] == "matmul"}
-    assert max(blocks["1x1"]) == 132 and 132 not in blocks["1x2"], blocks
-    assert 124 in blocks["1x2"], blocks
+        blocks = {k["symbol"]: k["blocks"] for k in plan["kernels"] if k["kind"] == "matmul"}
+        for task in plan["positions"][0]["tasks"]:
+            phase = task["name"].split("_")[0]
+            own = grids.setdefault((mesh, phase), set())
+            own |= {blocks[call["kernel"]] for call in task["calls"] if call["kernel"] in blocks}
+    assert grids["1x1", "forward"] == grids["1x2", "forward"], grids
+    assert max(grids["1x1", "backward"]) == 132 and 124 not in grids["1x1", "backward"], grids
+    assert 124 in grids["1x2", "backward"], grids
 
 
 run_tests(globals(), sys.argv[1:])
