@@ -15,9 +15,9 @@
 // several distances, none too, and takes the cheapest choice; peaks are those of `evaluate`, which
 // knows the time of everything. Then the best one is changed in single parts and nodes.
 //
-// Graphs of few nodes are searched exhaustively. Left out: several copies of a node in the backward
-// phase, prices that vary with time, and the exact optimum of large graphs: integer programs of
-// that size take minutes (Jain et al., Checkmate, 2020).
+// Graphs of few nodes are then searched exactly (exact_search.h). Left out: several copies of a
+// node in the backward phase, prices that vary with time, and the exact optimum of large graphs:
+// integer programs of that size take minutes (Jain et al., Checkmate, 2020).
 #include "recompute/choose_recompute.h"
 
 #include <algorithm>
@@ -26,6 +26,7 @@
 #include <optional>
 #include <utility>
 
+#include "recompute/exact_search.h"
 #include "recompute/min_cut.h"
 
 namespace sgtc {
@@ -35,6 +36,7 @@ constexpr double kUnits = 1e12;                   // that all nodes cost togethe
 constexpr double kMostUnits = 1e14;               // that one value may cost at the highest price
 constexpr int kPrices = 12;                       // halvings of the range of prices
 constexpr int64_t kEvaluationWork = 400'000'000;  // of trying parts, in visited items
+constexpr int64_t kExactSteps = 20'000'000;       // of the exact search: far more than it takes
 
 using Nodes = std::vector<size_t>;
 
@@ -60,12 +62,12 @@ class Chooser {
   RecomputeChoice run(size_t exact_nodes) {
     consider(RecomputeChoice(problem_.nodes.size(), false));
     if (fits(best_.cost)) return best_.choice;
-    if (movable_.size() <= exact_nodes) {
-      try_all();
-      return best_.choice;
-    }
     for (const std::vector<bool>& walls : all_walls()) search_prices(walls);
     improve();
+    if (movable_.size() <= exact_nodes) {
+      const auto exact = search_exactly(problem_, budget_, best_.cost, kExactSteps);
+      if (exact) best_ = priced(*exact);
+    }
     return needed_nodes(problem_, best_.choice);
   }
 
@@ -99,14 +101,6 @@ class Chooser {
     const RecomputeCost cost = candidate.cost;
     if (best_.choice.empty() || is_better(cost, best_.cost)) best_ = std::move(candidate);
     return cost;
-  }
-
-  void try_all() {
-    for (uint64_t bits = 1; bits < uint64_t{1} << movable_.size(); ++bits) {
-      RecomputeChoice choice(problem_.nodes.size(), false);
-      for (size_t i = 0; i < movable_.size(); ++i) choice[movable_[i]] = (bits >> i & 1) != 0;
-      consider(choice);
-    }
   }
 
   // ---- Walls

@@ -8,8 +8,8 @@
 
 namespace sgtc {
 
-/// So few nodes that may run again are searched exhaustively.
-inline constexpr size_t kExactNodes = 14;
+/// So few nodes that may run again are searched exactly.
+inline constexpr size_t kExactNodes = 24;
 
 /// The cheapest choice found whose peak is at most `budget` bytes, or, if there is none, the one
 /// with the lowest peak found. Exact where at most `exact_nodes` nodes may run again. Depends on
