@@ -13,6 +13,7 @@
 #include "driver/choose_optimizer.h"
 #include "driver/emit.h"
 #include "driver/kernel_code.h"
+#include "driver/other_steps.h"
 #include "driver/pass_runner.h"
 #include "driver/predict.h"
 #include "import/import.h"
@@ -53,8 +54,6 @@
 
 namespace sgtc {
 namespace {
-
-using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 /// The graphs of one plan and their kernels, which point to the graphs; hence the heap.
 struct Programs {
@@ -210,8 +209,13 @@ class Compilation {
   void add_plan(const Dims& dims, const Mesh& mesh);
   void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
                      PassRunner& evaluate_passes);
-  std::unique_ptr<Programs> fit(const Dims& dims, const Mesh& mesh, std::unique_ptr<Programs> whole,
+  std::unique_ptr<Programs> fit(const Dims& dims, const Mesh& mesh, const Programs& whole,
                                 PassRunner& train_passes, PassRunner& evaluate_passes);
+  FittedStep fit_stages(const Dims& dims, const Mesh& mesh, const Programs& whole,
+                        std::vector<std::unique_ptr<Programs>>& plans, PassRunner& train_passes,
+                        PassRunner& evaluate_passes);
+  std::optional<FittedStep> fit_other(const Options& options, const Dims& dims,
+                                      const Mesh& mesh) const;
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
   void finish(Programs& programs, PassRunner& passes);
   void refuse_meshes() const;
@@ -340,7 +344,7 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
     if (stops_after("fuse")) {
       form_programs(*programs, mesh, train_passes, evaluate_passes);
     } else {
-      programs = fit(dims, mesh, std::move(programs), train_passes, evaluate_passes);
+      programs = fit(dims, mesh, *programs, train_passes, evaluate_passes);
       finish(*programs, train_passes);
     }
   }
@@ -352,17 +356,29 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
 /// run again in the backward phase. Each way is planned to the end, since only the plan shows what
 /// it needs.
 std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
-                                           std::unique_ptr<Programs> whole,
-                                           PassRunner& train_passes, PassRunner& evaluate_passes) {
+                                           const Programs& whole, PassRunner& train_passes,
+                                           PassRunner& evaluate_passes) {
   std::vector<std::unique_ptr<Programs>> plans;
+  const FittedStep fitted = fit_stages(dims, mesh, whole, plans, train_passes, evaluate_passes);
+  const MemoryRequest request = memory_request(options_);
+  if (request.budget > 0 && fitted.peak_bytes > request.budget) {
+    const StepFitter fit_other = [&](const Options& options, const Dims& sizes, const Mesh& shape) {
+      return this->fit_other(options, sizes, shape);
+    };
+    refuse_memory(fitted, request, other_steps(options_, *model_, dims, mesh, fit_other));
+  }
+  return std::move(plans[fitted.plan]);
+}
+
+FittedStep Compilation::fit_stages(const Dims& dims, const Mesh& mesh, const Programs& whole,
+                                   std::vector<std::unique_ptr<Programs>>& plans,
+                                   PassRunner& train_passes, PassRunner& evaluate_passes) {
   const StepPlanner planner = [&](const Graph& graph, int64_t stages) {
     plans.push_back(std::make_unique<Programs>());
     Programs& programs = *plans.back();
     programs.train = train_passes.run("rerun-nodes", [&] { return graph; });
-    programs.evaluation = whole->evaluation;
-    Mesh with_stages = mesh;
-    with_stages.pp = stages;
-    form_programs(programs, with_stages, train_passes, evaluate_passes);
+    programs.evaluation = whole.evaluation;
+    form_programs(programs, mesh, train_passes, evaluate_passes);
     schedule(dims, programs, train_passes);
     PlannedStep planned{
         &programs.input.train.kernels, &programs.input.train.placement, {}, &programs.built.plan};
@@ -372,9 +388,26 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
     }
     return planned;
   };
-  const FittedStep fitted =
-      fit_memory(whole->train, mesh.pp, memory_request(options_), hardware_, planner);
-  return std::move(plans[fitted.plan]);
+  return fit_memory(whole.train, mesh.pp, memory_request(options_), hardware_, planner);
+}
+
+/// Plans the step of other options, for comparison.
+std::optional<FittedStep> Compilation::fit_other(const Options& options, const Dims& dims,
+                                                 const Mesh& mesh) const try {
+  Diagnostics repeated;
+  Compilation other(options, repeated);
+  other.model_ = std::make_unique<OnnxModel>(*model_);
+  other.optimizer_ = optimizer_;
+  other.target_ = target_;
+  PassRunner train_passes(options, "train");
+  PassRunner evaluate_passes(options, "evaluate");
+  Programs whole;
+  whole.train = other.training_graph(dims, mesh, train_passes);
+  whole.evaluation = other.evaluation_graph(dims, evaluate_passes);
+  std::vector<std::unique_ptr<Programs>> plans;
+  return other.fit_stages(dims, mesh, whole, plans, train_passes, evaluate_passes);
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,

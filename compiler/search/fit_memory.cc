@@ -1,10 +1,8 @@
 #include "search/fit_memory.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
-#include "plan/quantities.h"
 #include "recompute/choose_recompute.h"
 #include "recompute/find_problem.h"
 #include "recompute/rerun_nodes.h"
@@ -12,14 +10,12 @@
 #include "search/memory_report.h"
 #include "simulate/job.h"
 #include "simulate/simulate.h"
-#include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
 
 constexpr int kMostPlans = 6;
 constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
-constexpr int64_t kMostStages = 8;   // times as many are tried when nothing fits
 
 // A plan as far as it is compared with others.
 struct Attempt {
@@ -40,9 +36,9 @@ class Fitter {
 
   FittedStep run(int64_t stages) {
     if (request_.budget == 0 && request_.recompute != Recompute::kFull) return plan_once(stages);
-    const Fit fit = this->fit(stages);
-    if (!fits(fit.best)) refuse(fit, stages);
-    return {fit.best.plan, fit.best.seconds, fit.seconds_without, largest(fit.best.peaks)};
+    Fit fit = this->fit(stages);
+    return {fit.best.plan, fit.best.seconds, fit.seconds_without, largest(fit.best.peaks),
+            std::move(fit.live)};
   }
 
  private:
@@ -61,7 +57,7 @@ class Fitter {
 
   FittedStep plan_once(int64_t stages) const {
     const PlannedStep planned = planner_(graph_, stages);
-    return {0, 0, 0, largest(arenas(*planned.plan))};
+    return {0, 0, 0, largest(arenas(*planned.plan)), ""};
   }
 
   static std::vector<int64_t> arenas(const plan::Plan& plan) {
@@ -90,6 +86,7 @@ class Fitter {
   void consider(Fit& fit, const Attempt& attempt, const PlannedStep& planned) const {
     if (!fit.best.peaks.empty() && !is_better(attempt, fit.best)) return;
     fit.best = attempt;
+    fit.live.clear();
     if (fits(attempt)) return;
     const auto fullest = std::max_element(attempt.peaks.begin(), attempt.peaks.end());
     fit.live = live_bytes_text(*planned.plan, fullest - attempt.peaks.begin());
@@ -176,45 +173,6 @@ class Fitter {
 
   Graph rerun(const std::vector<Position>& positions) const {
     return rerun_nodes(graph_, nodes_again(positions));
-  }
-
-  [[noreturn]] void refuse(const Fit& found, int64_t stages) {
-    const auto fullest = std::max_element(found.best.peaks.begin(), found.best.peaks.end());
-    std::string text = "--memory: the step needs " + bytes_text(*fullest) + ", found a limit of " +
-                       bytes_text(request_.budget);
-    if (found.best.peaks.size() > 1) {
-      text += ", on position " + std::to_string(fullest - found.best.peaks.begin());
-    }
-    if (request_.recompute == Recompute::kAuto) text += ", with what may be computed again";
-    text += "; live at its peak are" + found.live;
-    throw Error(text + "\n" + remedies(found, stages));
-  }
-
-  std::string remedies(const Fit& found, int64_t stages) {
-    std::string text;
-    for (int64_t times = 2; times <= kMostStages && text.empty(); times *= 2) {
-      const std::optional<Fit> more = fit_or_nothing(stages * times);
-      if (!more) break;
-      if (!fits(more->best)) continue;
-      char share[32];
-      std::snprintf(share, sizeof share, "%.2f", more->best.seconds / found.seconds_without);
-      text = "use pp=" + std::to_string(stages * times) + ", which needs " +
-             bytes_text(largest(more->best.peaks)) + " per rank and computes " + share +
-             " times as long on each as this mesh without a limit";
-    }
-    const std::string rows = "fewer rows per micro-batch and more micro-batches";
-    if (request_.recompute == Recompute::kNone)
-      text += (text.empty() ? "" : "; ") + std::string("use --recompute auto");
-    return (text.empty() ? "use " : text + "; or use ") + rows + ", or more --memory";
-  }
-
-  // Nothing if the model has fewer groups than stages.
-  std::optional<Fit> fit_or_nothing(int64_t stages) {
-    try {
-      return fit(stages);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
   }
 
   const Graph& graph_;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cost/hardware.h"
@@ -35,22 +37,35 @@ struct PlannedStep {
 /// Plans the step that `graph` is, on so many pipeline stages, and keeps what the result points to.
 using StepPlanner = std::function<PlannedStep(const Graph& graph, int64_t stages)>;
 
-/// What `fit_memory` did.
+/// What `fit_memory` found.
 struct FittedStep {
   size_t plan = 0;             // number of the planner's call whose plan is the one
   double seconds = 0;          // of a step, as simulated; 0: it was not
   double seconds_without = 0;  // the same without recomputation
   int64_t peak_bytes = 0;      // of the largest arena
+  std::string live;            // if it does not fit: what is live at the peak, by kind and layer
 };
 
 /// Plans `graph`, a step directly before fusion, as it is, and as long as the plan exceeds the
 /// budget again with more nodes that run again in the backward phase (choose_recompute.h). What a
 /// plan needs beyond the model of the choice is measured and taken off the budget of the next one.
-/// Times are those that `hardware` is predicted to take.
-///
-/// Throws Error if nothing fits: it says what is live at the peak, by layer and kind, and tries
-/// with how many more stages the step would fit and what it would cost.
+/// Times are those that `hardware` is predicted to take. If nothing fits, the step with the lowest
+/// peak is returned.
 FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
                       const Hardware& hardware, const StepPlanner& planner);
+
+/// Another way to do the work of a step, as it is written on the command line.
+struct OtherStep {
+  std::string option;
+  int64_t ranks = 1;  // that it takes for each one of the step itself
+  std::function<std::optional<FittedStep>()> fit;
+};
+
+/// Throws Error about a step that exceeds the budget: what is live at its peak, and which of
+/// `others` and of larger budgets fit, the cheapest first, with their predicted steps. Of others
+/// whose options begin with one word, as many are tried as lower the peak, up to the first that
+/// fits.
+[[noreturn]] void refuse_memory(const FittedStep& found, const MemoryRequest& request,
+                                const std::vector<OtherStep>& others);
 
 }  // namespace sgtc

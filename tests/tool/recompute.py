@@ -94,8 +94,28 @@ def test_budget_that_nothing_fits(bench):
     result = bench.sgtc(bench.path("model.onnx"), "-o", "refused", "--memory", "100KiB")
     assert result.returncode == 1, result.stderr
     expect_text(result, "found a limit of 100.0 KiB", "live at its peak", "parameters",
-                "kept for the backward phase", "h.0")
+                "kept for the backward phase", "h.0", "--memory ")
     assert not bench.path("refused").exists()
+
+
+def test_what_would_fit(bench):
+    """The message names other ways, and each of them works."""
+    bench.model(*GPT[:-4], "--batch", "B", *GPT[-2:])
+    model = (bench.path("model.onnx"), "--dim", f"B={4 * ROWS}")
+    bench.sgtc(*model, "--recompute", "full", "--emit", f"plan-json={bench.path('plan.json')}")
+    budget = int(0.6 * max(arenas(bench)))
+    result = bench.sgtc(*model, "-o", "refused", "--memory", budget)
+    assert result.returncode == 1, result.stderr
+    ways = dict(re.findall(r"^  --(\w+) (.*?): .* per rank, step ", result.stderr, re.MULTILINE))
+    assert set(ways) == {"memory", "mesh", "dim"}, result.stderr
+    for option, value in ways.items():
+        words = [*model[:1], *f"--{option} {value}".split()]
+        if option != "dim":
+            words += model[1:]
+        if option != "memory":
+            words += ["--memory", budget]
+        result = bench.sgtc(*words, "--emit", f"plan-json={bench.path('plan.json')}")
+        assert result.returncode == 0, f"--{option} {value}: {result.stderr}"
 
 
 def test_wrong_sizes(bench):
