@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "driver/explain_command.h"
 #include "driver/options.h"
 #include "driver/pipeline.h"
 
@@ -58,11 +60,13 @@ class Reporter {
   bool color_;
 };
 
-int run(const Options& options) {
+/// Runs a command, and reports what it throws.
+template <typename Command>
+int run(const Options& options, Command&& command) {
   const Reporter reporter(options);
   Diagnostics diagnostics;
   try {
-    compile(options, diagnostics);
+    command(diagnostics);
     reporter.print_warnings(diagnostics);
     return kDone;
   } catch (const Error& error) {
@@ -76,11 +80,24 @@ int run(const Options& options) {
   }
 }
 
+int explain_command(int argc, char** argv) {
+  int exit_code = 0;
+  const auto options = parse_explain_options(argc, argv, &exit_code);
+  if (!options) return exit_code;
+  return run({}, [&](Diagnostics&) { std::fputs(explain_node(*options).c_str(), stdout); });
+}
+
+int compile_command(int argc, char** argv) {
+  int exit_code = 0;
+  const auto options = parse_options(argc, argv, &exit_code);
+  if (!options) return exit_code;
+  return run(*options, [&](Diagnostics& diagnostics) { compile(*options, diagnostics); });
+}
+
 }  // namespace
 }  // namespace sgtc
 
 int main(int argc, char** argv) {
-  int exit_code = 0;
-  const auto options = sgtc::parse_options(argc, argv, &exit_code);
-  return options ? sgtc::run(*options) : exit_code;
+  const bool explains = argc > 1 && std::strcmp(argv[1], "explain") == 0;
+  return explains ? sgtc::explain_command(argc - 1, argv + 1) : sgtc::compile_command(argc, argv);
 }

@@ -97,6 +97,7 @@ std::string phases_footer() {
   for (const PhaseInfo& phase : phases()) {
     text += "  " + phase.name + std::string(14 - phase.name.size(), ' ') + phase.what + "\n";
   }
+  text += "\nsgtc explain PLAN NODE says why a plan is as it is.\n";
   return text + "\nExit codes: 0 done, 1 diagnosed error, 2 usage, 101 internal error.";
 }
 

@@ -118,6 +118,30 @@ def test_what_would_fit(bench):
         assert result.returncode == 0, f"--{option} {value}: {result.stderr}"
 
 
+def test_explanations(bench):
+    bench.model(*GPT)
+    plan = bench.path("plan.json")
+    result = bench.sgtc("model.onnx", "--recompute", "full", "--mesh", "2x1", "--emit",
+                        f"plan-json={plan}")
+    assert result.returncode == 0, result.stderr
+    explained = bench.sgtc("explain", plan, "h.0.mlp.c_fc.matmul")
+    assert explained.returncode == 0, explained.stderr
+    for words in ("pp=2", "position 0 of 2", "cut where the slowest stage is fastest",
+                  "forward call", "backward call", "matmul kernel", "computed again, needed from",
+                  "of the arena of"):
+        assert words in explained.stdout, explained.stdout
+    assert "position 1 of 2" not in explained.stdout
+    kept = bench.sgtc("explain", plan, "wte.weight").stdout
+    assert "parameter, there all along" in kept, kept
+    unknown = bench.sgtc("explain", plan, "h.0.mlp.C_FC")
+    assert unknown.returncode == 1
+    expect_text(unknown, "no kernel of a node and no tensor of that name; it has h.0.mlp.c_fc")
+    assert bench.sgtc("explain", plan).returncode == 2
+    wrong = bench.sgtc("explain", "model.onnx", "h.0")
+    assert wrong.returncode == 1
+    expect_text(wrong, "a list of plans in JSON is expected")
+
+
 def test_wrong_sizes(bench):
     for size in ("12parsecs", "0", "-1GiB", "GiB"):
         result = bench.sgtc("model.onnx", f"--memory={size}")
