@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kLargestBucket = int64_t{25} << 20;
 constexpr int64_t kSmallestBucket = int64_t{16} << 10;
 constexpr int64_t kBuckets = 6;  // wanted between the two limits
+constexpr int64_t kTailParts = 8;
 
 bool is_gradient_reduction(const StepCall& call) {
   return call.kind == StepCall::Kind::kAllReduce && call.phase == Phase::kUpdate;
@@ -28,6 +29,7 @@ struct Bucket {
   int64_t last = -1;
   int64_t bytes = 0;
   DType dtype = DType::kFloat32;
+  int64_t limit = 0;  // bytes from which it is full
 };
 
 class TaskFormer {
@@ -72,17 +74,26 @@ class TaskFormer {
     return ready;
   }
 
+  // The reduction of the last bucket has nothing to hide behind, so buckets become smaller towards
+  // the end: half of what is left.
+  int64_t limit_before(int64_t bytes_left) const {
+    return std::clamp(bytes_left / 2, bucket_bytes_ / kTailParts, bucket_bytes_);
+  }
+
   // What was complete before the backward phase, such as the loss, goes with the last bucket.
   void form_buckets() {
     std::vector<Ready> ready = find_ready();
     const auto early =
         std::find_if(ready.begin(), ready.end(), [](const Ready& r) { return r.last >= 0; });
     std::rotate(ready.begin(), early, ready.end());
+    int64_t left = 0;
+    for (const Ready& next : ready) left += next.bytes;
     for (const Ready& next : ready) {
-      const bool full = !buckets_.empty() && buckets_.back().bytes >= bucket_bytes_;
+      const bool full = !buckets_.empty() && buckets_.back().bytes >= buckets_.back().limit;
       if (buckets_.empty() || full || buckets_.back().dtype != next.dtype) {
-        buckets_.push_back({{}, -1, 0, next.dtype});
+        buckets_.push_back({{}, -1, 0, next.dtype, limit_before(left)});
       }
+      left -= next.bytes;
       Bucket& bucket = buckets_.back();
       bucket.calls.push_back(next.call);
       bucket.bytes += next.bytes;

@@ -23,9 +23,9 @@ struct StepTask {
 };
 
 /// The tasks in the order of the calls. Gradients that are reduced over replicas are collected into
-/// buckets of about `bucket_bytes` in the order in which the backward phase completes them. That
-/// phase is cut into tasks behind the call that completes a bucket, so that its reduction can be
-/// issued while the rest is computed.
+/// buckets of about `bucket_bytes` in the order in which the backward phase completes them, the
+/// last ones smaller. That phase is cut into tasks behind the call that completes a bucket, so that
+/// its reduction can be issued while the rest is computed.
 std::vector<StepTask> form_tasks(const StepCalls& step, bool is_evaluation, int64_t bucket_bytes);
 
 /// The size of a bucket for gradients of so many bytes in total: large enough to be worth a

@@ -14,6 +14,7 @@ namespace {
 
 using GroupIndex = size_t;
 
+constexpr double kLonger = 1.5;        // than predicted, beside kernels
 constexpr double kWorthwhile = 20e-6;  // seconds that a reduction has nothing to hide behind
 
 class Deferral {
@@ -109,7 +110,7 @@ class Deferral {
   // order.
   std::vector<GroupIndex> choose_deferred(size_t late) const {
     const std::vector<bool> needed = needed_by(backward_[late]);
-    double missing = reduction_seconds(backward_[late]);
+    double missing = kLonger * reduction_seconds(backward_[late]);
     for (size_t i = late + 1; i < backward_.size(); ++i) missing -= seconds_[backward_[i]];
     std::vector<GroupIndex> deferred;
     for (size_t i = late; i > 0 && missing > 0; --i) {

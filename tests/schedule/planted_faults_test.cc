@@ -174,8 +174,20 @@ std::optional<Planted> change_reduction(plan::Plan& plan, Random& random) {
 std::optional<Planted> reduce_early(plan::Plan& plan, Random& random) {
   const size_t p = below(random, plan.positions.size());
   plan::Position& position = plan.positions[p];
-  const auto found = entries_where(position, [](const plan::Entry& entry, const plan::Task& task) {
-    return task.name.rfind("reduce_bucket", 0) == 0 && !entry.waits.empty();
+  const auto touches = [&](const plan::Task& task, const std::string& buffer) {
+    return std::any_of(task.calls.begin(), task.calls.end(), [&](const plan::Call& call) {
+      return std::any_of(call.arguments.begin(), call.arguments.end(),
+                         [&](const plan::Argument& part) { return part.buffer == buffer; });
+    });
+  };
+  // Of others an earlier reduction waits long enough.
+  const auto found = entries_where(position, [&](const plan::Entry& entry, const plan::Task& task) {
+    if (task.name.rfind("reduce_bucket", 0) != 0 || entry.waits.empty()) return false;
+    const plan::Entry& last = train_of(position)[static_cast<size_t>(entry.waits.back())];
+    const std::vector<std::string> reduced = outputs_of(task);
+    return std::any_of(reduced.begin(), reduced.end(), [&](const std::string& buffer) {
+      return touches(task_of(position, last.task), buffer);
+    });
   });
   if (found.empty()) return std::nullopt;
   plan::Entry& entry = train_of(position)[found[below(random, found.size())]];
