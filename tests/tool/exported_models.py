@@ -22,9 +22,12 @@ TOLERANCE = 1e-4
 # third step and by up to 1.4e-2 from AdamW's fourth (double precision: 1e-3 and 4e-3); the losses
 # before move by 2e-5 at most. sgtc was seen to follow the run with one thread within 2e-5. So this
 # many losses are held to TOLERANCE and the others to 1.4 times PyTorch's own deviation. ResNet's
-# losses move by 4e-5 at most.
-REPRODUCIBLE = {("tv_squeezenet1_1", "sgd"): 2, ("tv_squeezenet1_1", "adamw"): 3}
-CHAOTIC_TOLERANCE = {("tv_squeezenet1_1", "sgd"): 1e-2, ("tv_squeezenet1_1", "adamw"): 2e-2}
+# losses move by 4e-5 at most. The small ShuffleNet's last loss by SGD moves by 5.0e-4 in PyTorch's
+# own single precision.
+REPRODUCIBLE = {("tv_squeezenet1_1", "sgd"): 2, ("tv_squeezenet1_1", "adamw"): 3,
+                ("shufflenet", "sgd"): 7}
+CHAOTIC_TOLERANCE = {("tv_squeezenet1_1", "sgd"): 1e-2, ("tv_squeezenet1_1", "adamw"): 2e-2,
+                     ("shufflenet", "sgd"): 7e-4}
 # The torch.export exporter freezes BatchNormalization, and its optimizer leaves -exp(A_log) of a
 # state space in place of A_log: such files cannot train as PyTorch does.
 LOST_IN_EXPORT = {
@@ -38,6 +41,11 @@ PADDED_TABLES = {
     "deberta": "model.deberta.embeddings.word_embeddings.weight",
     "distilbert": "model.distilbert.embeddings.word_embeddings.weight",
     "lstm_classifier": "model.embedding.weight",
+}
+# Parameters that PyTorch does not train, which no file says.
+FROZEN = {
+    ("whisper_encoder", "ts17"): "model.encoder.embed_positions.weight",
+    ("whisper_encoder", "dynamo18"): "embedding",
 }
 
 
@@ -72,8 +80,10 @@ def losses(sgtc, folder, file, optimizer, expected, work):
     if os.path.exists(log):
         os.remove(log)
     model = model_file(folder, file, work)
-    table = PADDED_TABLES.get(os.path.basename(folder))
+    name = os.path.basename(folder)
+    table, frozen = PADDED_TABLES.get(name), FROZEN.get((name, file))
     extra = ["--padding-index", f"{table}=0"] if table and file == "ts17" else []
+    extra += ["--freeze", frozen] if frozen else []
     run([sgtc, model, "-o", program] + optimizer_options(optimizer, expected[optimizer]) + extra)
     command = [program, "--steps", str(len(expected[optimizer]["losses"])), "--lr",
                str(expected[optimizer]["lr"]), "--log", log, "--quiet"]

@@ -172,7 +172,7 @@ class RadianceField(torch.nn.Module):
         encoded = torch.stack([angles.sin(), angles.cos()], -1).flatten(2)
         colour, density = self.body(encoded).split([3, 1], -1)
         opacity = 1 - torch.exp(-functional.relu(density.squeeze(-1)) * 0.3)
-        passed = torch.cumprod(1 - opacity + 1e-6, 1).roll(1, 1)
+        passed = torch.log(1 - opacity + 1e-6).cumsum(1).exp().roll(1, 1)
         first = torch.zeros(6, dtype=torch.bool)
         first[0] = True
         passed = passed.masked_fill(first, 1.0)
