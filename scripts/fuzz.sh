@@ -21,5 +21,5 @@ mkdir -p build/fuzz/corpus build/fuzz/found
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=2:quarantine_size_mb=32}
 exec build/fuzz/bin/fuzz_models -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-  -max_len=32768 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
+  -max_len=4096 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
   build/fuzz/corpus tests/fuzz/corpus
