@@ -56,7 +56,7 @@ class TimelineBuilder {
     NodeList pending;                 // communications that the next compute node waits for
     NodeList collectives;             // of the update
     std::vector<NodeList> slot_done;  // per slot: the last compute node of its latest pass
-    // Per slot and phase that writes what they read (forward, backward): sends.
+    // Per slot and phase (forward, backward): sends that read what the phase writes.
     std::vector<std::array<NodeList, 2>> slot_sends;
   };
 
@@ -157,8 +157,9 @@ class TimelineBuilder {
       } else if (task.kind == StepCall::Kind::kSend) {
         NodeList after = position.last_compute;
         append(after, waits);
-        sends[is_written_in_forward(position, task) ? 0 : 1].push_back(
-            join_transfer(position, t, step.micro_batch, slot, std::move(after)));
+        const NodeIndex sent = join_transfer(position, t, step.micro_batch, slot, std::move(after));
+        if (writes_sent(position, Phase::kForward, task)) sends[0].push_back(sent);
+        if (writes_sent(position, Phase::kBackward, task)) sends[1].push_back(sent);
       } else {
         add_compute(position, t, step.micro_batch, slot, std::exchange(waits, {}));
         if (step.phase == Phase::kBackward) add_buckets(position, step.micro_batch, ++number);
@@ -168,12 +169,12 @@ class TimelineBuilder {
     done = position.last_compute;
   }
 
-  static bool is_written_in_forward(const Position& position, const StepTask& send) {
-    if (send.phase == Phase::kForward) return true;
+  // Whether a call of `phase` writes what the task sends: also in place of it, after its last use.
+  static bool writes_sent(const Position& position, Phase phase, const StepTask& send) {
     const std::vector<StepCall>& calls = position.tasks->step->calls;
     const std::vector<StorageId>& sent = calls[send.calls.front()].arguments;
     return std::any_of(calls.begin(), calls.end(), [&](const StepCall& call) {
-      if (call.phase != Phase::kForward) return false;
+      if (call.phase != phase) return false;
       for (size_t a = 0; a < call.arguments.size(); ++a) {
         const bool writes = access_of(call, a) != AccessMode::kRead;
         if (writes && std::count(sent.begin(), sent.end(), call.arguments[a]) > 0) return true;

@@ -49,6 +49,27 @@ TEST_CASE("plans of every mesh, schedule and number of micro-batches are sound")
   }
 }
 
+// The gradient of a sum is known without the stage that computes it, so nothing that arrives tells
+// the backward pass that what it overwrites has been sent.
+TEST_CASE("what was sent is overwritten only when it is gone") {
+  const std::string text = R"(graph "early" rows 4 micro_batches 3
+feed %x: f32[4,8]
+state parameter %w: f32[8,8] = normal(0.0, 0.1, seed 1)
+constant %count: f32[] = [12]
+%m = matmul(%x, %w)
+%s = mul(%m, %m)
+%y = exp(%s)
+%total = reduce_sum(%y) {axes=[0,1]}
+%loss = div(%total, %count)
+output "loss" %loss
+)";
+  for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
+    plan::Plan plan = build_on(text, {0, {2, 1, 1}, 3, schedule}).plan;
+    place_apart(plan);
+    CHECK(fault_texts(plan) == "");
+  }
+}
+
 TEST_CASE("1F1B alternates as soon as it can, GPipe collects") {
   const plan::Plan one = plan_on({4, {2, 1, 1}, 3, PipelineSchedule::k1F1B});
   CHECK(passes_text(one, 0) == "F0 F1 B0 F2 B1 B2 U0");

@@ -70,9 +70,8 @@ struct Settings {
 };
 
 /// Without offsets.
-inline BuiltPlan build_on(const Settings& settings) {
-  const Graph graph =
-      training_graph(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp));
+inline BuiltPlan build_on(const std::string& text, const Settings& settings) {
+  const Graph graph = training_graph(text);
   PlanInput input;
   input.mesh = settings.mesh;
   input.schedule = settings.schedule;
@@ -87,6 +86,10 @@ inline BuiltPlan build_on(const Settings& settings) {
   input.train.placement = partition(input.train.kernels, settings.mesh.pp);
   WeightsBlob weights;
   return build_plan(input, weights);
+}
+
+inline BuiltPlan build_on(const Settings& settings) {
+  return build_on(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp), settings);
 }
 
 inline plan::Plan plan_on(const Settings& settings) {
