@@ -111,7 +111,7 @@ function(sgtc_add_gpu_programs)
   # Static, because the machine with the GPU may have an older C++ library.
   target_link_options(sgtc_gpu_testing PUBLIC -static-libstdc++ -static-libgcc)
   add_executable(pack_loops tests/gpu/anchor_cases.cc tests/gpu/attention_cases.cc
-    tests/gpu/loop_cases.cc tests/gpu/matmul_cases.cc tests/gpu/pack_loops.cc)
+    tests/gpu/loop_cases.cc tests/gpu/matmul_cases.cc tests/gpu/merged_loop_cases.cc tests/gpu/pack_loops.cc)
   target_include_directories(pack_loops PRIVATE tests)
   target_link_libraries(pack_loops PRIVATE sgtc_codegen sgtc_options)
   add_executable(gpu_loops_check tests/gpu/loops_check.cc)

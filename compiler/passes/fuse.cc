@@ -19,6 +19,10 @@
 //      others store what these would read.
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other.
+// On a GPU loops of one form become one launch when they are scheduled (schedule/merge_calls.h), so
+// the update keeps what it does to each tensor alike and apart from what it does with scalars: a
+// norm's sum of squares goes on in no sum, where each would wait for the one before, and scalars
+// that several updates read are in none of them.
 // Left out: prologues of anchors, and reductions in epilogues. Every node is in one group; where a
 // cheap producer should be computed again in several consumers, recompute_elementwise has given
 // each its own.
@@ -45,6 +49,9 @@ namespace {
 
 constexpr size_t kMaxArguments = 30;
 constexpr size_t kMaxBody = 200;
+// The same of scalars alone in the update on a GPU, where a launch takes longer than all of them.
+constexpr size_t kMaxScalarArguments = 160;
+constexpr size_t kMaxScalarBody = 1000;
 constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a merge of siblings
 
 class Fuser {
@@ -85,9 +92,33 @@ class Fuser {
     }
     std::optional<LoopNest> nest = group_nest(graph, group, target_);
     if (!nest) return std::nullopt;
-    bool too_large = nest->arguments.size() > kMaxArguments || nest->expressions.size() > kMaxBody;
+    const bool has_room = is_gpu_update(group) && has_scalars_alone(group);
+    bool too_large = nest->arguments.size() > (has_room ? kMaxScalarArguments : kMaxArguments) ||
+                     nest->expressions.size() > (has_room ? kMaxScalarBody : kMaxBody);
     if (too_large && group.nodes.size() > 1) return std::nullopt;
     return target_.is_gpu() ? gpu::estimate_nanoseconds(*nest) : estimate_cycles(*nest);
+  }
+
+  bool is_gpu_update(const Group& group) const {
+    return target_.is_gpu() && group.phase == Phase::kUpdate;
+  }
+
+  bool has_scalars_alone(const Group& group) const {
+    const Graph& graph = groups_.graph();
+    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
+      const Node& node = graph.node(id);
+      return info(node.op).kind != OpKind::kReduction &&
+             std::all_of(node.results.begin(), node.results.end(),
+                         [&](ValueId result) { return element_count(graph.shape(result)) == 1; });
+    });
+  }
+
+  // Whether one of the two computes scalars that are not for the other one alone.
+  bool stays_apart(GroupId a, GroupId b) const {
+    if (!is_gpu_update(groups_[a])) return false;
+    const bool has_scalars = has_scalars_alone(groups_[a]);
+    if (has_scalars == has_scalars_alone(groups_[b])) return false;
+    return has_scalars ? !groups_.has_one_consumer(a, b) : !groups_.has_one_consumer(b, a);
   }
 
   bool has_tile(const Group& group) const {
@@ -102,7 +133,7 @@ class Fuser {
 
   bool try_merge(GroupId a, GroupId b) {
     auto attempt = std::make_tuple(a, b, groups_[a].nodes.size(), groups_[b].nodes.size());
-    if (!attempts_.insert(attempt).second) return false;
+    if (!attempts_.insert(attempt).second || stays_apart(a, b)) return false;
     Group group = groups_.merged(a, b);
     if (!is_one_part(group)) return false;
     if (checked_count(group) > 1 || groups_.would_cycle(a, b)) return false;

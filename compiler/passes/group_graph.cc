@@ -121,6 +121,18 @@ std::vector<GroupId> GroupGraph::consumers(GroupId id) const {
   return result;
 }
 
+bool GroupGraph::has_one_consumer(GroupId id, GroupId consumer) const {
+  const Group& group = (*this)[id];
+  const auto is_other = [&](NodeId user) {
+    return graph_.node(user).phase == group.phase && group_of(user) != id &&
+           group_of(user) != consumer;
+  };
+  return std::all_of(group.outputs.begin(), group.outputs.end(), [&](ValueId output) {
+    const std::vector<NodeId>& users = users_[static_cast<size_t>(output)];
+    return std::none_of(users.begin(), users.end(), is_other);
+  });
+}
+
 // Edges run from lower to higher nodes, so a group whose first node lies behind the target's last
 // one cannot lead there.
 bool GroupGraph::reaches_through_third(GroupId from, GroupId to) const {

@@ -25,6 +25,8 @@ class GroupGraph {
   std::vector<GroupId> producers(GroupId id) const;
   /// Groups of the same phase that read what `id` computes, nearest first.
   std::vector<GroupId> consumers(GroupId id) const;
+  /// Whether no other group of the same phase than `consumer` reads what `id` computes.
+  bool has_one_consumer(GroupId id, GroupId consumer) const;
   /// Groups of `phase` that read the value and do not compute it, in execution order.
   std::vector<GroupId> readers(ValueId value, Phase phase) const;
 

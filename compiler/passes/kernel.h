@@ -76,6 +76,7 @@ struct GpuLaunch {
   int64_t cluster = 1;       // blocks of a cluster
   int64_t registers = 0;     // the most per thread at entry; 0: whatever the assembler takes
   bool resident = false;     // blocks wait for each other: all have to be resident at once
+  bool indirect = false;     // instead of its arguments it gets a pointer to their addresses
   /// The kernel gets a pointer to each, in global memory, behind the number of the micro-batch.
   std::vector<TensorMap> tensor_maps;
 };
@@ -103,6 +104,10 @@ struct GpuEntry {
   std::vector<TensorPointer> tensors;
 };
 
+namespace gpu {
+struct MergedLoops;
+}
+
 /// What code generation needs to know of one kernel, and what the plan says of it.
 struct KernelSpec {
   std::string symbol;     // "k_<kind>_<hash of everything below but the values>"
@@ -126,7 +131,9 @@ struct KernelSpec {
   LiteralPtr table;             // u8; null without a table argument
   GpuLaunch launch;             // on a GPU; `blocks` is its grid
   GpuEntry entry;               // of anchors on a GPU
-  int64_t checked_node = 0;     // 1 + index into the plan's checked nodes; 0: nothing is checked
+  /// Of a kernel that computes several loops, which has no nest of its own; else null.
+  std::shared_ptr<const gpu::MergedLoops> merged;
+  int64_t checked_node = 0;  // 1 + index into the plan's checked nodes; 0: nothing is checked
   int64_t flops = 0;
   int64_t bytes = 0;
   std::vector<std::string> sources;  // ONNX nodes

@@ -87,13 +87,16 @@ struct TensorMap {
 };
 
 /// How a kernel is launched on a GPU. It is `void symbol(argument 0, …, argument n-1, int64_t
-/// micro_batch, tensor map 0, …)`, all but the micro-batch pointers into device memory.
+/// micro_batch, tensor map 0, …)`, all but the micro-batch pointers into device memory; an
+/// *indirect* one, with more arguments than a kernel may have parameters, is `void symbol(table,
+/// int64_t micro_batch)` with a pointer to the addresses of its arguments.
 struct Launch {
   int64_t threads = 0;       // per block; 0: the kernel runs on the CPU
   int64_t shared_bytes = 0;  // dynamic shared memory per block
   int64_t cluster = 1;       // blocks of a cluster
   bool resident = false;     // its blocks wait for each other: all must be resident at once
   std::vector<TensorMap> tensor_maps;
+  bool indirect = false;  // its arguments are in a table
 };
 
 struct Kernel {
@@ -301,7 +304,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Buffer, name, scope, dtype, shap
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TensorMap, argument, offset, dtype, sizes, strides,
                                                 box)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Launch, threads, shared_bytes, cluster, resident,
-                                                tensor_maps)
+                                                tensor_maps, indirect)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Kernel, symbol, kind, blocks, access, flops, bytes,
                                                 nodes, launch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Call, kernel, arguments, nodes)

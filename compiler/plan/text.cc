@@ -192,7 +192,10 @@ class Writer {
       const auto found = runs.find(task.name);
       if (found == runs.end()) continue;
       for (const plan::Call& call : task.calls) {
-        Layer& owner = layer(call.nodes.empty() ? "other" : layer_of(call.nodes.front()));
+        const bool is_joint = kernels_.at(call.kernel)->launch.indirect;
+        Layer& owner = layer(is_joint             ? "several layers"
+                             : call.nodes.empty() ? "other"
+                                                  : layer_of(call.nodes.front()));
         owner.calls += found->second;
         owner.flops += found->second * kernels_.at(call.kernel)->flops;
         owner.bytes += found->second * kernels_.at(call.kernel)->bytes;

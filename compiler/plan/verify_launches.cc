@@ -13,7 +13,8 @@ constexpr int64_t kSwizzledBytes = 128;  // the longest row of a box
 constexpr int64_t kLongestBox = 256;     // elements of a dimension
 constexpr int64_t kLargestCluster = 8;   // without asking the driver for more
 constexpr int64_t kLargestGrid = INT32_MAX;
-constexpr int64_t kMostBlocks = 32;  // of a communicator, in every version of NCCL
+constexpr int64_t kMostArguments = 500;  // parameters have 4 KiB
+constexpr int64_t kMostBlocks = 32;      // of a communicator, in every version of NCCL
 
 // What an architecture offers.
 struct Architecture {
@@ -66,7 +67,10 @@ class LaunchChecker {
     if (plan_.multiprocessors != 0) add("a CPU has no multiprocessors");
     for (const plan::Kernel& kernel : plan_.kernels) {
       const plan::Launch& launch = kernel.launch;
-      if (launch.threads == 0 && launch.shared_bytes == 0 && launch.tensor_maps.empty()) continue;
+      if (launch.threads == 0 && launch.shared_bytes == 0 && !launch.indirect &&
+          launch.tensor_maps.empty()) {
+        continue;
+      }
       add(kernel, "is for GPUs, the target is cpu");
     }
   }
@@ -87,6 +91,13 @@ class LaunchChecker {
     if (launch.resident && kernel.blocks > plan_.multiprocessors) {
       add(kernel, "blocks that wait for each other are from " +
                       between(1, plan_.multiprocessors, kernel.blocks));
+    }
+    if (launch.indirect && !launch.tensor_maps.empty()) {
+      add(kernel, "has its arguments in a table, and tensor maps, which only parameters go with");
+    }
+    if (!launch.indirect && static_cast<int64_t>(kernel.access.size()) > kMostArguments) {
+      add(kernel, "arguments that are parameters are from " +
+                      between(0, kMostArguments, static_cast<int64_t>(kernel.access.size())));
     }
     if (!launch.tensor_maps.empty() && !architecture.has_clusters) {
       add(kernel, "has tensor maps, which " + plan_.target + " does not know");

@@ -8,6 +8,7 @@
 #include "passes/form_kernels.h"
 #include "schedule/kernel_table.h"
 #include "schedule/lifetimes.h"
+#include "schedule/merge_calls.h"
 #include "schedule/step_tasks.h"
 #include "schedule/storage.h"
 #include "schedule/timeline.h"
@@ -93,6 +94,8 @@ class Builder {
       program.slots =
           is_evaluation ? std::min(kEvaluationSlots, plan().micro_batches) : slots_of(order);
       program.step = assign_storage({&placed.kernels, &placed.placement, &exchange, position});
+      // A launch on a CPU costs little, and its threads would not share tensors evenly.
+      if (placed.kernels.target.is_gpu()) merge_calls(*placed.kernels.graph, program.step);
       program.tasks = form_tasks(program.step, is_evaluation, bucket_bytes(program.step));
       program.lifetimes = find_lifetimes(program.step, program.tasks,
                                          {plan().micro_batches, program.slots, is_evaluation});

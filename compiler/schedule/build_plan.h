@@ -57,7 +57,8 @@ struct BuiltPlan {
   /// Per position, of each buffer. Two of one schedule whose times overlap need bytes of their own,
   /// and so does everything that is needed always.
   std::vector<std::vector<BufferUse>> uses;
-  /// Per position and task of the training program: the group of each call, -1 for a copy.
+  /// Per position and task of the training program: the group of each call, -1 for a copy and for
+  /// merged kernels, which the backward phase has none of.
   std::vector<std::map<std::string, std::vector<int64_t>>> groups_of_calls;
   /// The code of `plan.kernels`, in that order.
   std::vector<KernelSpec> kernels;

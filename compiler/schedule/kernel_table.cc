@@ -20,7 +20,8 @@ const char* access_text(AccessMode mode) {
 }
 
 plan::Launch plan_launch(const GpuLaunch& launch) {
-  plan::Launch result{launch.threads, launch.shared_bytes, launch.cluster, launch.resident, {}};
+  plan::Launch result{launch.threads, launch.shared_bytes, launch.cluster, launch.resident, {},
+                      launch.indirect};
   for (const TensorMap& map : launch.tensor_maps) {
     result.tensor_maps.push_back({map.argument, map.offset, std::string(name_of(map.dtype)),
                                   map.sizes, map.strides, map.box});

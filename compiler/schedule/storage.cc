@@ -397,11 +397,11 @@ class Assigner {
   }
 
   void append_copy(StorageId from, StorageId to) {
-    step_.copies.push_back(copy_kernel(storage(to).type, program_.target));
+    step_.own_kernels.push_back(copy_kernel(storage(to).type, program_.target));
     StepCall call;
     call.phase = Phase::kUpdate;
     call.round = input_.exchange->round_count - 1;
-    call.kernel = &step_.copies.back();
+    call.kernel = &step_.own_kernels.back();
     // A copy of no elements reads nothing.
     for (const KernelArgument& argument : call.kernel->arguments) {
       call.arguments.push_back(argument.value == 0 ? from : to);

@@ -53,7 +53,7 @@ struct StepCall {
   Phase phase = Phase::kForward;
   int64_t round = 0;                   // of the update phase
   const KernelSpec* kernel = nullptr;  // kKernel
-  const Group* group = nullptr;        // null for a copy and for transfers
+  const Group* group = nullptr;        // null for kernels made here and for transfers
   int64_t peer = -1;                   // kSend, kReceive: the other position
   /// One per argument of the kernel; what is sent or received; operand and result of a collective,
   /// which may be one storage.
@@ -68,7 +68,7 @@ struct StepCalls {
   std::vector<Storage> storages;
   std::vector<StorageId> storage_of;  // of each value of the graph
   std::vector<StepCall> calls;
-  std::deque<KernelSpec> copies;  // kernels made here; calls point into it
+  std::deque<KernelSpec> own_kernels;  // made here; calls point into it
 };
 
 /// What one position runs.

@@ -32,8 +32,10 @@ std::vector<Launch> launches(const DeviceRequest& request, const char* name) {
   return list_launches(request.plan, request.coordinates, name, request.memory);
 }
 
-TensorMaps tensor_maps(const DeviceRequest& request, const Driver& driver, const DeviceArena& arena,
-                       Stream stream) {
+/// What lies in device memory for the launches of both schedules.
+template <typename Tables>
+Tables make(const DeviceRequest& request, const Driver& driver, const DeviceArena& arena,
+            Stream stream) {
   const std::vector<Launch> train = launches(request, "train");
   const std::vector<Launch> evaluate = launches(request, "evaluate");
   return {driver, arena, stream, {&train, &evaluate}};
@@ -41,13 +43,14 @@ TensorMaps tensor_maps(const DeviceRequest& request, const Driver& driver, const
 
 DeviceSchedule schedule(const DeviceRequest& request, const char* name, const Driver& driver,
                         const DeviceArena& arena, const std::optional<Communicators>& communicators,
-                        Kernels& kernels, const TensorMaps& maps,
+                        Kernels& kernels, const TensorMaps& maps, const ArgumentTables& tables,
                         std::optional<AccessCheck>& check) {
   return {driver,
           arena,
           communicators ? &*communicators : nullptr,
           kernels,
           maps,
+          tables,
           launches(request, name),
           joined(request, cleared_ranges(request.memory, request.states)),
           is_stepwise() || check,
@@ -100,13 +103,15 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
       check_(access_check(request, arena_)),
       free_when_connected_(connect(request, driver_, nccl_, arena_, stream_, communicators_)),
       kernels_(driver_, gpu_, request.plan, request.program),
-      maps_(tensor_maps(request, driver_, arena_, stream_)),
+      maps_(make<TensorMaps>(request, driver_, arena_, stream_)),
+      tables_(make<ArgumentTables>(request, driver_, arena_, stream_)),
       inputs_(driver_, arena_,
               joined(request, input_ranges(request.plan, request.coordinates.pp, request.memory))),
       results_(driver_, arena_),
-      train_(schedule(request, "train", driver_, arena_, communicators_, kernels_, maps_, check_)),
-      evaluate_(
-          schedule(request, "evaluate", driver_, arena_, communicators_, kernels_, maps_, check_)),
+      train_(schedule(request, "train", driver_, arena_, communicators_, kernels_, maps_, tables_,
+                      check_)),
+      evaluate_(schedule(request, "evaluate", driver_, arena_, communicators_, kernels_, maps_,
+                         tables_, check_)),
       threads_(request.threads, false) {
   if (nccl_) driver_.set_fault_hook([this] { nccl_->await_loss(); });
   if (request.poison) arena_.poison();

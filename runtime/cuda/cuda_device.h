@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "cuda/argument_tables.h"
 #include "cuda/communicators.h"
 #include "cuda/device_arena.h"
 #include "cuda/device_schedule.h"
@@ -52,6 +53,7 @@ class CudaDevice final : public Device {
   const int64_t free_when_connected_;
   Kernels kernels_;
   const TensorMaps maps_;
+  const ArgumentTables tables_;
   const Inputs inputs_;
   Results results_;
   const DeviceSchedule train_;

@@ -16,7 +16,8 @@ MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
 
 DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
                                const Communicators* communicators, Kernels& kernels,
-                               const TensorMaps& maps, std::vector<Launch> launches,
+                               const TensorMaps& maps, const ArgumentTables& tables,
+                               std::vector<Launch> launches,
                                const std::vector<MemoryRange>& cleared, bool stepwise,
                                AccessCheck* check)
     : driver_(driver),
@@ -28,12 +29,12 @@ DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
   for (const MemoryRange& range : cleared) {
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
   }
-  for (const Launch& launch : launches_) resolve(launch, arena, kernels, maps);
+  for (const Launch& launch : launches_) resolve(launch, arena, kernels, maps, tables);
   if (!stepwise) build_graph();
 }
 
 void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
-                             const TensorMaps& maps) {
+                             const TensorMaps& maps, const ArgumentTables& tables) {
   Call& call = calls_.emplace_back();
   if (!launch.kernel) {
     if (!communicators_) die_of_bad_plan("task " + *launch.task + " needs peers");
@@ -43,6 +44,7 @@ void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Ker
   for (const MemoryRange& argument : launch.arguments) {
     call.parameters.push_back(arena.address(argument.data));
   }
+  if (launch.kernel->launch.indirect) call.parameters = {tables.address(call.parameters)};
   call.parameters.push_back(static_cast<uint64_t>(launch.global_micro_batch));
   for (const plan::TensorMap& map : launch.kernel->launch.tensor_maps) {
     call.parameters.push_back(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "access_check.h"
+#include "cuda/argument_tables.h"
 #include "cuda/communicators.h"
 #include "cuda/device_arena.h"
 #include "cuda/driver.h"
@@ -17,13 +18,15 @@ namespace sgtc::runtime::cuda {
 
 class DeviceSchedule {
  public:
-  /// Resolves launches and the ranges that are zeroed first; `maps` are those of the launches.
+  /// Resolves launches and the ranges that are zeroed first; `maps` and `tables` are those of the
+  /// launches.
   /// `communicators`: null for a rank without peers. They, driver and arena must outlive this.
   /// `stepwise`: no graph; `run` starts one launch at a time and waits for it, so that a message
   /// about one that fails names it. `check`: then of each kernel; null: none.
   DeviceSchedule(const Driver& driver, const DeviceArena& arena, const Communicators* communicators,
-                 Kernels& kernels, const TensorMaps& maps, std::vector<Launch> launches,
-                 const std::vector<MemoryRange>& cleared, bool stepwise, AccessCheck* check);
+                 Kernels& kernels, const TensorMaps& maps, const ArgumentTables& tables,
+                 std::vector<Launch> launches, const std::vector<MemoryRange>& cleared,
+                 bool stepwise, AccessCheck* check);
 
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
@@ -34,12 +37,12 @@ class DeviceSchedule {
  private:
   struct Call {
     Function function = nullptr;
-    std::vector<uint64_t> parameters;  // addresses, the global micro-batch, tensor maps
+    std::vector<uint64_t> parameters;  // addresses or their table, micro-batch, tensor maps
     std::vector<void*> pointers;       // to them
   };
 
   void resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
-               const TensorMaps& maps);
+               const TensorMaps& maps, const ArgumentTables& tables);
   void build_graph();
   std::vector<GraphNode> add_clears(Graph graph) const;
   GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;

@@ -33,6 +33,7 @@ struct LoopLaunch {
   int64_t any_grid = 0;  // whether fewer blocks compute the same
   int64_t shared_bytes = 0;
   int64_t cluster = 1;
+  int64_t indirect = 0;          // whether the kernel gets a table of its arguments' addresses
   std::vector<int64_t> buffers;  // of the arguments
   std::vector<LoopMap> maps;
 };
@@ -63,7 +64,8 @@ void visit_fields(Archive& archive, Program& program) {
           program.status);
   archive.list(program.buffers, [&](auto& b) { archive(b.bytes, b.pattern); });
   archive.list(program.launches, [&](auto& l) {
-    archive(l.symbol, l.threads, l.blocks, l.any_grid, l.shared_bytes, l.cluster, l.buffers);
+    archive(l.symbol, l.threads, l.blocks, l.any_grid, l.shared_bytes, l.cluster, l.indirect,
+            l.buffers);
     archive.list(l.maps, [&](auto& m) { archive(m.buffer, m.offset, m.sizes, m.strides, m.box); });
   });
   archive.list(program.expectations,

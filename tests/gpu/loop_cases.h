@@ -15,6 +15,7 @@ struct LoopCase {
   std::vector<int64_t> status = {};  // of a bad index: checked node, index, extent
   int64_t multiprocessors = 132;     // that lists of work are made for
   double units = 0;                  // if not 0: the largest error in units of f32's last place
+  bool is_merged = false;            // loops of one form are one launch
 };
 
 /// Small ones, compared with the interpreter.
@@ -38,8 +39,14 @@ std::vector<LoopCase> checked_mma_matmuls();
 /// Large anchors for the kernels that run on any GPU and for mma.sync.
 std::vector<LoopCase> measured_anchors();
 
+/// Loops on tensors of many sizes in one launch, compared with the interpreter.
+std::vector<LoopCase> checked_merged_loops();
+
 /// Large ones, whose bandwidth is measured.
 std::vector<LoopCase> measured_loops();
+
+/// The update and the norm of GPT-2's tensors, one by one and merged.
+std::vector<LoopCase> measured_merged_loops();
 
 /// The products of a layer of GPT-2 and their gradients, whose speed is measured.
 std::vector<LoopCase> measured_matmuls();

@@ -31,6 +31,7 @@ class Program {
       const bool is_assembled = std::filesystem::exists(file + ".cubin");
       kernels_.emplace_back(file + (is_assembled ? ".cubin" : ".ptx"), launch.symbol);
       maps_.push_back(maps_of(launch));
+      tables_.push_back(table_of(launch));
     }
   }
 
@@ -78,12 +79,28 @@ class Program {
     return memory;
   }
 
+  std::vector<uint64_t> addresses_of(const LoopLaunch& launch) const {
+    std::vector<uint64_t> addresses;
+    for (int64_t buffer : launch.buffers) {
+      addresses.push_back(memory_[static_cast<size_t>(buffer)]->address());
+    }
+    return addresses;
+  }
+
+  // Of an indirect launch; null for others.
+  std::unique_ptr<DeviceMemory> table_of(const LoopLaunch& launch) const {
+    if (launch.indirect == 0) return nullptr;
+    const std::vector<uint64_t> addresses = addresses_of(launch);
+    const size_t bytes = addresses.size() * sizeof(uint64_t);
+    auto memory = std::make_unique<DeviceMemory>(bytes);
+    memory->write(addresses.data(), bytes);
+    return memory;
+  }
+
   void start(size_t i, int64_t most_blocks) {
     const LoopLaunch& launch = program_.launches[i];
-    std::vector<uint64_t> values;
-    for (int64_t buffer : launch.buffers) {
-      values.push_back(memory_[static_cast<size_t>(buffer)]->address());
-    }
+    std::vector<uint64_t> values = addresses_of(launch);
+    if (tables_[i] != nullptr) values = {tables_[i]->address()};
     values.push_back(0);  // the micro-batch
     for (size_t m = 0; m < launch.maps.size(); ++m) {
       values.push_back(maps_[i]->address() + m * sizeof(hopper::TensorMap));
@@ -102,7 +119,8 @@ class Program {
   const LoopProgram& program_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;
   std::vector<Kernel> kernels_;
-  std::vector<std::unique_ptr<DeviceMemory>> maps_;  // of each launch
+  std::vector<std::unique_ptr<DeviceMemory>> maps_;    // of each launch
+  std::vector<std::unique_ptr<DeviceMemory>> tables_;  // the same
 };
 
 template <typename T>

@@ -16,6 +16,7 @@
 #include "cost/cost.h"
 #include "gpu/loop_bundle.h"
 #include "gpu/loop_cases.h"
+#include "gpu/merge_forms.h"
 #include "gpu/random_tensor.h"
 #include "ir/interpret.h"
 #include "passes/form_kernels.h"
@@ -54,6 +55,13 @@ class Packer {
 
   LoopProgram pack() {
     fill_leaves();
+    source_.is_merged ? add_merged_kernels() : add_kernels();
+    if (!is_measured_ && source_.status.empty()) expect_results();
+    return program_;
+  }
+
+ private:
+  void add_kernels() {
     for (const Group& group : fuse(graph_, {}, target_)) {
       if (group.kind == Group::Kind::kView) {
         for (NodeId node : group.nodes) {
@@ -62,16 +70,25 @@ class Packer {
       } else {
         add_kernel(form_kernel(graph_, group, 0, target_));
         find_placed(group);
-        for (NodeId node : group.nodes) {
-          program_.operations += flops_of(graph_, graph_.node(node));
-        }
+        count_operations(group);
       }
     }
-    if (!is_measured_ && source_.status.empty()) expect_results();
-    return program_;
   }
 
- private:
+  // Of a graph without views.
+  void add_merged_kernels() {
+    std::vector<KernelSpec> kernels;
+    for (const Group& group : fuse(graph_, {}, target_)) {
+      kernels.push_back(form_kernel(graph_, group, 0, target_));
+      count_operations(group);
+    }
+    for (const KernelSpec& kernel : merge_forms(kernels)) add_kernel(kernel);
+  }
+
+  void count_operations(const Group& group) {
+    for (NodeId node : group.nodes) program_.operations += flops_of(graph_, graph_.node(node));
+  }
+
   void fill_leaves() {
     std::mt19937 random(1);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
@@ -161,6 +178,7 @@ class Packer {
                       spec.kind == "loop",
                       spec.launch.shared_bytes,
                       spec.launch.cluster,
+                      spec.launch.indirect,
                       {},
                       {}};
     for (const KernelArgument& argument : spec.arguments) {
@@ -249,12 +267,15 @@ void pack_all(const Options& options) {
     return cases;
   };
   const std::string checked =
-      pack(with(with(with(with(checked_loops(), checked_matmuls()), checked_attentions()),
+      pack(with(with(with(with(with(checked_loops(), checked_merged_loops()), checked_matmuls()),
+                          checked_attentions()),
                      checked_anchors()),
                 checked_mma_matmuls()),
            false);
   const std::string measured =
-      pack(with(with(measured_loops(), measured_matmuls()), measured_anchors()), true);
+      pack(with(with(with(measured_loops(), measured_merged_loops()), measured_matmuls()),
+                measured_anchors()),
+           true);
   std::filesystem::create_directories(options.folder);
   write_kernels(specs, options);
   write_file(options.folder / "checked.bundle", checked);

@@ -108,6 +108,12 @@ TEST_CASE("kernels of GPUs are printed with their launch") {
           "         2 matmul         8.2 k     3.5 KiB      132     384   200.0 KiB  down\n"));
 }
 
+TEST_CASE("kernels that work for several layers belong to none") {
+  plan::Plan plan = load_plan("tp2.json");
+  for (plan::Kernel& kernel : plan.kernels) kernel.launch.indirect = true;
+  CHECK_THAT(to_text(plan), ContainsSubstring("    several layers  "));
+}
+
 TEST_CASE("a prediction is printed when there is one") {
   plan::Plan plan = load_plan("tp2.json");
   plan.prediction = {0.0125, 0.25, {1}};

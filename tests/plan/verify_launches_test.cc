@@ -122,6 +122,23 @@ TEST_CASE("blocks that wait for each other fit on the GPU at once") {
         }) == "");
 }
 
+TEST_CASE("arguments are parameters, as many as a kernel may have, or in a table") {
+  const auto with_arguments = [](plan::Plan& plan, size_t count) {
+    plan.kernels[0].access.resize(count, "read");
+    plan.positions[0].tasks[0].calls[0].arguments.resize(count, {"x", {}, 0});
+  };
+  CHECK(fault_after([&](plan::Plan& plan) { with_arguments(plan, 500); }) == "");
+  CHECK(fault_after([&](plan::Plan& plan) { with_arguments(plan, 501); }) ==
+        kKernel + "arguments that are parameters are from 0 to 500, found 501\n");
+  CHECK(fault_after([&](plan::Plan& plan) {
+          with_arguments(plan, 501);
+          plan.kernels[0].launch.tensor_maps.clear();
+          plan.kernels[0].launch.indirect = true;
+        }) == "");
+  CHECK(launch_fault([](plan::Launch& launch) { launch.indirect = true; }) ==
+        kKernel + "has its arguments in a table, and tensor maps, which only parameters go with\n");
+}
+
 TEST_CASE("tensor maps are what the copy engine takes") {
   CHECK(map_fault([](plan::TensorMap& map) { map.argument = 2; }) ==
         kMap + "there is no argument 2\n");

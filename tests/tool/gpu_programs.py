@@ -189,6 +189,30 @@ def test_meshes_communicate_as_planned(bench):
             assert sum(line.startswith("cuGraphLaunch") for line in log) == 2
 
 
+def launches_of_the_update(bench):
+    """The kernels of the update phase, as often as they are called, and the plan."""
+    bench.compile(None, "--target", "sm_90a", "--precision", "bf16", "--optimizer", "adamw",
+                  "--weight-decay", 0.1, "--clip-norm", 1)
+    plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
+    kernels = {kernel["symbol"]: kernel for kernel in plan["kernels"]}
+    return [kernels[call["kernel"]] for task in plan["positions"][0]["tasks"]
+            if task["name"].startswith("update") for call in task["calls"]], plan
+
+
+def test_an_update_of_all_parameters_is_a_few_launches(bench):
+    found = {}
+    for layers_of_model in (2, 6):
+        bench.model("gpt2", "--layers", layers_of_model, "--width", 96, "--heads", 3, "--vocab",
+                    211, "--seq", 40, "--batch", 2)
+        kernels, plan = launches_of_the_update(bench)
+        found[layers_of_model] = len(kernels)
+        parameters = sum(state["role"] == "parameter" for state in plan["states"])
+        updates = [len(k["access"]) for k in kernels
+                   if sum(node.startswith("update of ") for node in k["nodes"]) > 1]
+        assert sum(updates) > 7 * (parameters - 4), (parameters, updates)
+    assert found[2] == found[6] <= 16, found
+
+
 def test_kernels_beside_reductions_leave_room(bench):
     """And no others: without replicas, or before the first reduction."""
     bench.model("gpt2", "--layers", 2, "--width", 768, "--heads", 12, "--vocab", 50304, "--seq", 256,

@@ -7,6 +7,7 @@
 
 #include "codegen/gpu/emit_anchors.h"
 #include "codegen/gpu/emit_loops.h"
+#include "codegen/gpu/emit_merged_loops.h"
 #include "codegen/gpu/emit_strided_store.h"
 #include "codegen/gpu/emit_tile_visitor.h"
 #include "codegen/gpu/ptxas.h"
@@ -35,6 +36,7 @@ llvm::PipelineTuningOptions gpu_tuning() {
 }
 
 void emit_kernel(llvm::Module& module, const KernelSpec& spec) {
+  if (spec.merged != nullptr) return emit_merged_loops(module, spec);
   if (spec.kind == "loop") return emit_loop_kernel(module, spec);
   emit_anchor_kernel(module, spec);
   if (!spec.result_layouts.empty()) return emit_strided_stores(module, spec);

@@ -38,7 +38,8 @@ llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec) {
   SGTC_CHECK(spec.launch.threads > 0, spec.symbol + " is no kernel for GPUs");
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, kGlobalMemory);
-  std::vector<llvm::Type*> parameters(spec.arguments.size(), pointer);
+  const size_t pointers = spec.launch.indirect ? 1 : spec.arguments.size();
+  std::vector<llvm::Type*> parameters(pointers, pointer);
   parameters.push_back(llvm::Type::getInt64Ty(context));
   parameters.insert(parameters.end(), spec.launch.tensor_maps.size(), pointer);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
@@ -46,10 +47,18 @@ llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec) {
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, spec.symbol, module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr(llvm::Attribute::Convergent);
+  if (!spec.launch.indirect) set_argument_attributes(function, spec);
+  annotate(function, "kernel", 1);
+  annotate(function, "maxntidx", spec.launch.threads);
+  if (spec.launch.registers > 0) annotate(function, "maxnreg", spec.launch.registers);
+  return function;
+}
+
+void set_argument_attributes(llvm::Function* function, const KernelSpec& spec) {
   for (size_t i = 0; i < spec.arguments.size(); ++i) {
     const auto at = static_cast<unsigned>(i);
-    function->addParamAttr(
-        at, llvm::Attribute::getWithAlignment(context, llvm::Align(kArgumentAlignment)));
+    function->addParamAttr(at, llvm::Attribute::getWithAlignment(function->getContext(),
+                                                                 llvm::Align(kArgumentAlignment)));
     if (may_overlap(spec, i)) continue;
     function->addParamAttr(at, llvm::Attribute::NoAlias);
     // Such arguments are read through the non-coherent cache.
@@ -57,10 +66,6 @@ llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec) {
                    spec.arguments[i].mode == AccessMode::kRead;
     if (is_read) function->addParamAttr(at, llvm::Attribute::ReadOnly);
   }
-  annotate(function, "kernel", 1);
-  annotate(function, "maxntidx", spec.launch.threads);
-  if (spec.launch.registers > 0) annotate(function, "maxnreg", spec.launch.registers);
-  return function;
 }
 
 }  // namespace sgtc::gpu

@@ -11,8 +11,12 @@ namespace sgtc::gpu {
 inline constexpr unsigned kGlobalMemory = 1;
 
 /// Declares the kernel `void symbol(ptr argument…, i64 micro_batch, ptr tensor_map…)` for blocks of
-/// `spec.launch.threads`. Its pointers are to global memory. Arguments are multiples of
-/// kArgumentAlignment and marked as not overlapping but where KernelArgument::may_alias says so.
+/// `spec.launch.threads`, or `void symbol(ptr table, i64 micro_batch)` if it is indirect. Its
+/// pointers are to global memory, with the attributes of `set_argument_attributes`.
 llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec);
+
+/// Marks the first parameters of `function`, which are the arguments of `spec`, as multiples of
+/// kArgumentAlignment that do not overlap but where KernelArgument::may_alias says so.
+void set_argument_attributes(llvm::Function* function, const KernelSpec& spec);
 
 }  // namespace sgtc::gpu

@@ -56,6 +56,7 @@ class LoopKernel {
   }
 
   void emit();
+  void emit_one_block(bool varies_in_steps);
 
  private:
   struct Accumulator {
@@ -85,14 +86,18 @@ class LoopKernel {
   };
 
   bool is_row() const { return nest_.order == ReductionOrder::kLanes; }
+  void emit_start();
   void emit_block(IrValue* block);
   void emit_item(IrValue* item);
   void set_item(IrValue* item);
   void set_atoms(IrValue* number, int64_t count, bool reduced);
   void emit_sweep(int32_t sweep);
   void emit_steps(int32_t sweep, const std::vector<Accumulator>& accumulators);
+  void emit_varying_steps(int32_t sweep, const std::vector<Accumulator>& accumulators);
+  void emit_whole_group(IrValue* first, int32_t sweep,
+                        const std::vector<Accumulator>& accumulators);
   Turn make_turn(IrValue* turn);
-  Turn make_last_turn();
+  Turn make_last_turn(IrValue* first, IrValue* steps);
   std::vector<Turn> make_turns(int64_t begin, int64_t end);
   void emit_turns(std::vector<Turn>& turns, int32_t sweep,
                   const std::vector<Accumulator>& accumulators);
@@ -136,19 +141,37 @@ class LoopKernel {
   IrValue* slice_ = nullptr;   // the thread's among those of its item
   IrValue* vector_ = nullptr;  // the item's, of the vector axis; null if it is all of it
   IrValue* active_ = nullptr;  // the item exists and is not a copy of the last; null: always
+  IrValue* items_ = nullptr;   // as in the mapping, if it is known at run time; else null
+  IrValue* steps_ = nullptr;   // the same
   std::vector<Turn> kept_;     // of the item, if it stays in registers
   std::vector<std::vector<ExpressionId>> work_ = element_work(nest_);
 };
 
-void LoopKernel::emit() {
+void LoopKernel::emit_start() {
   emitter_.evaluate(Level::kKernel, 0);
   const int64_t items = mapping_.items_per_block();
   slice_ = mapping_.slices == 1 ? i64(0)
            : is_row()           ? builder_.CreateURem(thread_, i64(mapping_.slices))
                                 : builder_.CreateUDiv(thread_, i64(items));
+}
+
+void LoopKernel::emit() {
+  emit_start();
   IrValue* first = emit_register(builder_, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   IrValue* step = emit_register(builder_, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
   emit_for(builder_, first, i64(mapping_.blocks()), step, [&](IrValue* b) { emit_block(b); });
+  builder_.CreateRetVoid();
+}
+
+void LoopKernel::emit_one_block(bool varies_in_steps) {
+  emit_start();
+  const auto parameter = [&](size_t i) {
+    const size_t at = spec_.arguments.size() + 1 + i;
+    return builder_.GetInsertBlock()->getParent()->getArg(static_cast<unsigned>(at));
+  };
+  items_ = parameter(1);
+  if (varies_in_steps) steps_ = parameter(2);
+  emit_block(parameter(0));
   builder_.CreateRetVoid();
 }
 
@@ -159,11 +182,12 @@ void LoopKernel::emit_block(IrValue* block) {
   IrValue* within = is_row() ? builder_.CreateUDiv(thread_, i64(mapping_.slices))
                              : builder_.CreateURem(thread_, i64(items));
   IrValue* item = builder_.CreateAdd(builder_.CreateMul(block, i64(items)), within);
-  if (mapping_.items % items == 0) return emit_item(item);
-  IrValue* exists = builder_.CreateICmpSLT(item, i64(mapping_.items));
+  if (items_ == nullptr && mapping_.items % items == 0) return emit_item(item);
+  IrValue* count = items_ == nullptr ? i64(mapping_.items) : items_;
+  IrValue* exists = builder_.CreateICmpSLT(item, count);
   if (mapping_.slices == 1) return emit_if(builder_, exists, [&] { emit_item(item); });
   active_ = exists;
-  emit_item(builder_.CreateSelect(exists, item, i64(mapping_.items - 1)));
+  emit_item(builder_.CreateSelect(exists, item, builder_.CreateSub(count, i64(1))));
 }
 
 void LoopKernel::emit_item(IrValue* item) {
@@ -215,18 +239,37 @@ void LoopKernel::emit_steps(int32_t sweep, const std::vector<Accumulator>& accum
     if (kept_.empty()) kept_ = make_turns(0, mapping_.turns());
     return emit_turns(kept_, sweep, accumulators);
   }
+  if (steps_ != nullptr) return emit_varying_steps(sweep, accumulators);
   const int64_t group = mapping_.together;
   const int64_t grouped = mapping_.steps / mapping_.slices / group * group;
-  emit_for(builder_, i64(0), i64(grouped), group, [&](IrValue* first) {
-    std::vector<Turn> turns;
-    for (int64_t i = 0; i < group; ++i) {
-      turns.push_back(make_turn(builder_.CreateAdd(first, i64(i))));
-    }
-    emit_turns(turns, sweep, accumulators);
-    end_chains(builder_.CreateAdd(first, i64(group - 1)), accumulators);
-  });
+  emit_for(builder_, i64(0), i64(grouped), group,
+           [&](IrValue* first) { emit_whole_group(first, sweep, accumulators); });
   std::vector<Turn> rest = make_turns(grouped, mapping_.turns());
   emit_turns(rest, sweep, accumulators);
+}
+
+// The same; each turn of the rest may be for some of the threads alone.
+void LoopKernel::emit_varying_steps(int32_t sweep, const std::vector<Accumulator>& accumulators) {
+  const int64_t group = mapping_.together;
+  IrValue* groups = builder_.CreateUDiv(steps_, i64(mapping_.slices * group));
+  IrValue* grouped = builder_.CreateMul(groups, i64(group));
+  emit_for(builder_, i64(0), grouped, group,
+           [&](IrValue* first) { emit_whole_group(first, sweep, accumulators); });
+  IrValue* first = builder_.CreateMul(grouped, i64(mapping_.slices));
+  emit_for(builder_, first, steps_, mapping_.slices, [&](IrValue* rest) {
+    std::vector<Turn> turns = {make_last_turn(rest, steps_)};
+    emit_turns(turns, sweep, accumulators);
+  });
+}
+
+void LoopKernel::emit_whole_group(IrValue* first, int32_t sweep,
+                                  const std::vector<Accumulator>& accumulators) {
+  std::vector<Turn> turns;
+  for (int64_t i = 0; i < mapping_.together; ++i) {
+    turns.push_back(make_turn(builder_.CreateAdd(first, i64(i))));
+  }
+  emit_turns(turns, sweep, accumulators);
+  end_chains(builder_.CreateAdd(first, i64(mapping_.together - 1)), accumulators);
 }
 
 LoopKernel::Turn LoopKernel::make_turn(IrValue* turn) {
@@ -235,13 +278,12 @@ LoopKernel::Turn LoopKernel::make_turn(IrValue* turn) {
   return {emitter_.position, {}, nullptr};
 }
 
-// Of the first slices alone. The others repeat a step of theirs and drop it, so that there is no
-// branch around loads.
-LoopKernel::Turn LoopKernel::make_last_turn() {
-  const int64_t first = mapping_.steps / mapping_.slices * mapping_.slices;
-  IrValue* step = builder_.CreateAdd(i64(first), slice_);
-  IrValue* exists = builder_.CreateICmpSLT(step, i64(mapping_.steps));
-  set_step(builder_.CreateSelect(exists, step, i64(mapping_.steps - 1)));
+// From step `first` on, of the first slices alone. The others repeat a step and drop it, so that
+// there is no branch around loads.
+LoopKernel::Turn LoopKernel::make_last_turn(IrValue* first, IrValue* steps) {
+  IrValue* step = builder_.CreateAdd(first, slice_);
+  IrValue* exists = builder_.CreateICmpSLT(step, steps);
+  set_step(builder_.CreateSelect(exists, step, builder_.CreateSub(steps, i64(1))));
   return {emitter_.position, {}, exists};
 }
 
@@ -249,7 +291,8 @@ std::vector<LoopKernel::Turn> LoopKernel::make_turns(int64_t begin, int64_t end)
   std::vector<Turn> turns;
   for (int64_t turn = begin; turn < end; ++turn) {
     const bool is_whole = (turn + 1) * mapping_.slices <= mapping_.steps;
-    turns.push_back(is_whole ? make_turn(i64(turn)) : make_last_turn());
+    turns.push_back(is_whole ? make_turn(i64(turn))
+                             : make_last_turn(i64(turn * mapping_.slices), i64(mapping_.steps)));
   }
   return turns;
 }
@@ -539,6 +582,24 @@ IrValue* LoopKernel::remainder(IrValue* number, int64_t by, int64_t count) {
 
 void emit_loop_kernel(llvm::Module& module, const KernelSpec& spec) {
   LoopKernel(declare_kernel(module, spec), spec, map_threads(spec.nest)).emit();
+}
+
+llvm::Function* emit_loop_body(llvm::Module& module, const std::string& name,
+                               const KernelSpec& spec, const ThreadMapping& mapping,
+                               bool varies_in_steps) {
+  llvm::LLVMContext& context = module.getContext();
+  std::vector<llvm::Type*> parameters(spec.arguments.size(),
+                                      llvm::PointerType::get(context, kGlobalMemory));
+  parameters.insert(parameters.end(), 4, llvm::Type::getInt64Ty(context));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+  for (const auto attribute :
+       {llvm::Attribute::NoUnwind, llvm::Attribute::Convergent, llvm::Attribute::AlwaysInline}) {
+    function->addFnAttr(attribute);
+  }
+  set_argument_attributes(function, spec);
+  LoopKernel(function, spec, mapping).emit_one_block(varies_in_steps);
+  return function;
 }
 
 }  // namespace sgtc::gpu

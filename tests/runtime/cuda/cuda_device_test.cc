@@ -205,6 +205,26 @@ TEST_CASE("kernels get their tensors through maps, which are encoded once for ea
   }
 }
 
+TEST_CASE("an indirect kernel gets the addresses of its arguments in a table") {
+  const auto through_table = [](void* const* arguments, int64_t begin, int64_t end,
+                                int64_t micro_batch) {
+    regression_update(static_cast<void* const*>(arguments[0]), begin, end, micro_batch);
+  };
+  const StubKernel kernels[] = {
+      kStubKernels[0], kStubKernels[1], {"update", through_table, 1}, kStubKernels[3]};
+  plan::Plan plan = gpu_plan();
+  plan.kernels[2].launch.indirect = true;
+  const StubImage image = {kernels, 4};
+  const StubRun gpu(plan);
+  for (const char* stepwise : {"0", "1"}) {
+    const ChildResult result =
+        gpu.run(full_run(gpu.regression), {{"SGTC_STEPWISE", stepwise}}, image);
+    INFO(result.errors);
+    REQUIRE(result.code == 0);
+    check_equal(outcome_of(gpu.folder()), cpu_outcome());
+  }
+}
+
 TEST_CASE("a tensor map that the driver refuses ends the run") {
   plan::Plan plan = gpu_plan();
   plan.kernels[0].launch.tensor_maps = {{0, 8, "f32", {kWidth, kRows}, {16}, {kWidth, kRows}}};
