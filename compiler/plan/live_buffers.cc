@@ -15,6 +15,7 @@ using Instance = std::pair<const plan::Buffer*, int64_t>;
 struct Use {
   int64_t time = 0;
   bool reads = false;
+  bool writes = false;
 };
 
 // From a first to a last time, both included.
@@ -71,20 +72,22 @@ class LiveFinder {
     const plan::Task& task = *tasks_.at(entry.task);
     if (task.calls.empty()) {
       times_.emplace_back(number, 0);
-      for (const plan::Argument& input : task.inputs) use(entry, input, true);
-      for (const plan::Argument& output : task.outputs) use(entry, output, false);
+      for (const plan::Argument& input : task.inputs) use(entry, input, "read");
+      for (const plan::Argument& output : task.outputs) use(entry, output, "write");
     }
     for (size_t c = 0; c < task.calls.size(); ++c) {
       times_.emplace_back(number, static_cast<int64_t>(c));
       const plan::Call& call = task.calls[c];
       const std::vector<std::string>& access = kernels_.at(call.kernel)->access;
       for (size_t a = 0; a < call.arguments.size(); ++a) {
-        use(entry, call.arguments[a], access[a] != "write");
+        use(entry, call.arguments[a], access[a]);
       }
     }
   }
 
-  void use(const plan::Entry& entry, const plan::Argument& argument, bool reads) {
+  void use(const plan::Entry& entry, const plan::Argument& argument, const std::string& access) {
+    const bool reads = access != "write";
+    const bool writes = access != "read";
     const plan::Buffer* buffer = buffers_.at(argument.buffer);
     int64_t instance = 0;
     if (buffer->scope == "micro_batch") instance = entry.micro_batch;
@@ -94,8 +97,9 @@ class LiveFinder {
     const auto time = static_cast<int64_t>(times_.size()) - 1;
     if (!uses.empty() && uses.back().time == time) {
       uses.back().reads |= reads;
+      uses.back().writes |= writes;
     } else {
-      uses.push_back({time, reads});
+      uses.push_back({time, reads, writes});
     }
   }
 
@@ -118,6 +122,13 @@ class LiveFinder {
 
   static std::vector<Interval> generations(const std::vector<Use>& uses) {
     std::vector<Interval> result;
+    // Nobody hands anything over in what every call writes: a kernel's workspace.
+    const bool is_workspace =
+        std::all_of(uses.begin(), uses.end(), [](const Use& use) { return use.writes; });
+    if (is_workspace) {
+      for (const Use& use : uses) result.push_back({use.time, use.time});
+      return result;
+    }
     bool was_read = true;
     for (const Use& use : uses) {
       if (!use.reads && was_read) result.push_back({use.time, use.time});

@@ -24,7 +24,8 @@ struct LivePeak {
 };
 
 /// Entries count in list order. Persistent buffers, feeds and results are live all along; any
-/// other instance from a write to the last use before the next write that follows a read.
+/// other instance from a write to the last use before the next write that follows a read. What all
+/// its users write is workspace of each, and live while one runs.
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule);
 

@@ -153,6 +153,37 @@ TEST_CASE("the live peak counts instances of slots and rings") {
   CHECK(peak.live[0].instances == 2);
 }
 
+TEST_CASE("workspace is live while a kernel runs alone") {
+  plan::Plan plan;
+  plan.kernels.resize(2);
+  plan.kernels[0].symbol = "make";
+  plan.kernels[0].access = {"write", "write"};
+  plan.kernels[1].symbol = "use";
+  plan.kernels[1].access = {"read"};
+  plan::Position position;
+  position.buffers.resize(2);
+  position.buffers[0].name = "workspace";
+  position.buffers[0].bytes = 1000;
+  position.buffers[1].name = "x";
+  position.buffers[1].bytes = 10;
+  for (plan::Buffer& buffer : position.buffers) {
+    buffer.scope = "slot";
+    buffer.count = 2;
+  }
+  position.tasks.resize(2);
+  position.tasks[0].name = "forward";
+  position.tasks[0].calls = {{"make", {{"workspace", {}, 0}, {"x", {}, 0}}, {}}};
+  position.tasks[1].name = "backward";
+  position.tasks[1].calls = {{"use", {{"x", {}, 0}}, {}}};
+  std::vector<plan::Entry> entries(5);
+  entries[0].task = entries[1].task = entries[3].task = "forward";
+  entries[2].task = entries[4].task = "backward";
+  entries[1].slot = entries[4].slot = 1;
+  position.schedules["train"] = entries;
+  CHECK(live_bytes_of_entries(plan, position, "train") ==
+        std::vector<int64_t>{1010, 1020, 20, 1020, 10});
+}
+
 TEST_CASE("the live bytes of entries reach the peak in its entry") {
   const plan::Plan plan = load_plan("zero3.json");
   const plan::Position& position = plan.positions[0];
