@@ -139,18 +139,22 @@ run_kernels() {
   python3 "$folder/attention_peers.py" || echo "PyTorch's attention was not measured"
 }
 
-# racecheck knows barriers, not mbarriers: the kernels with these are left to the other tools.
+# racecheck does not know the order that mbarriers give to ordinary loads after bulk copies: kernels with
+# these, gradients of keys and values, are left to the other tools.
 run_sanitizers() {
   local folder=$1 tool check sanitizer
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   for tool in memcheck synccheck; do
-    for check in training matmul attention; do
+    for check in matmul attention; do
       "$sanitizer" --tool "$tool" --error-exitcode 9 "$folder/gpu_${check}_check" "$folder"
     done
   done
-  for tool in memcheck racecheck initcheck synccheck; do
+  for tool in memcheck initcheck synccheck; do
     "$sanitizer" --tool "$tool" --error-exitcode 9 "$folder/gpu_loops_check" "$folder/loops"
   done
+  "$sanitizer" --tool racecheck --error-exitcode 9 \
+    --kernel-name-exclude kernel_substring=attention_key_grad \
+    "$folder/gpu_loops_check" "$folder/loops"
 }
 
 run_programs() {
