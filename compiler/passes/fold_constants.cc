@@ -1,6 +1,8 @@
 #include "passes/fold_constants.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "ir/clone.h"
 #include "ir/interpret.h"
@@ -33,9 +35,30 @@ std::vector<LiteralPtr> constant_operands(Cloner& cloner, const Node& node) {
   return literals;
 }
 
+void replace(Cloner& cloner, const Graph& graph, ValueId result, LiteralPtr literal) {
+  const std::string& name = graph.value(result).name;
+  cloner.replace(result, cloner.target().add_constant(std::move(literal), name));
+}
+
+// What has no elements does not depend on anything, and nobody would read what its kernel is sent.
+// Updates stay, which all read what steps are given.
+bool fold_empty(Cloner& cloner, const Graph& graph, const Node& node) {
+  if (node.phase == Phase::kUpdate) return false;
+  const bool empty = std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+    return element_count(graph.shape(result)) == 0;
+  });
+  if (!empty) return false;
+  for (const ValueId result : node.results) {
+    const TensorType& type = graph.type(result);
+    replace(cloner, graph, result, std::make_shared<Literal>(type.dtype, type.shape));
+  }
+  return true;
+}
+
 // Returns whether the node was replaced by constants.
 bool fold(Cloner& cloner, const Graph& graph, const Node& node) {
   if (!is_foldable(graph, node)) return false;
+  if (fold_empty(cloner, graph, node)) return true;
   const std::vector<LiteralPtr> operands = constant_operands(cloner, node);
   if (operands.size() != node.operands.size()) return false;
   std::vector<LiteralPtr> results;
@@ -44,10 +67,7 @@ bool fold(Cloner& cloner, const Graph& graph, const Node& node) {
   } catch (const Error&) {
     return false;
   }
-  for (size_t i = 0; i < results.size(); ++i) {
-    const std::string& name = graph.value(node.results[i]).name;
-    cloner.replace(node.results[i], cloner.target().add_constant(results[i], name));
-  }
+  for (size_t i = 0; i < results.size(); ++i) replace(cloner, graph, node.results[i], results[i]);
   return true;
 }
 

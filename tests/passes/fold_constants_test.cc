@@ -57,6 +57,25 @@ output "i" %i
 )");
 }
 
+TEST_CASE("values without elements are constants, whatever they are made from") {
+  CHECK(folded(R"(feed %x: f32[6]
+state parameter %w: f32[0,6] = zero
+%y = mul(%w, %x)
+%t = transpose(%y) {perm=[1,0]}
+%s = reduce_sum(%t) {axes=[1]}
+%z = add(%x, %s)
+output "y" %y
+output "z" %z
+)") == R"(feed %x: f32[6]
+state parameter %w: f32[0,6] = zero
+constant %y: f32[0,6] = []
+constant %s: f32[6,1] = [0, 0, 0, 0, 0, 0]
+%z: f32[6,6] = add(%x, %s) #4
+output "y" %y
+output "z" %z
+)");
+}
+
 TEST_CASE("large iotas and broadcasts are computed, small ones fold") {
   const std::string large = R"(constant %c: f32[] = [1]
 %b: f32[4097] = broadcast(%c) {shape=[4097]} #1
