@@ -73,6 +73,10 @@ ValueIds lower_cross_entropy_gradient(Lowering& n) {
 // (dY, X, scale, mean, reciprocal deviation) -> dX, dscale, dbias.
 ValueIds lower_layer_normalization_gradient(Lowering& n) {
   const ValueId dy = n.input(0), x = n.input(1), scale = n.input(2), inverse = n.input(4);
+  if (n.shape(dy) != n.shape(x)) {
+    throw Error("expected a gradient of the shape of X, " + to_string(n.shape(x)) + ", found " +
+                to_string(n.shape(dy)));
+  }
   const int64_t first = axis_of(n);
   std::vector<int64_t> outer = all_axes(n.rank(x));
   const std::vector<int64_t> inner(outer.begin() + first, outer.end());

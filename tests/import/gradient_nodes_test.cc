@@ -170,3 +170,14 @@ TEST_CASE("a product of transposed operands times a number") {
                   "{ y = com.microsoft.FusedMatMul <transA = 1, alpha = 0.5> (a, b) }",
                   {{"a", {1, 2}}, {"b", {3, 4}}}) == std::vector<double>{5.5});
 }
+
+TEST_CASE("a gradient of another shape than its operand is refused") {
+  ImportOptions options;
+  options.training = false;
+  const OnnxModel model = model_with_training_domain(
+      "g (float[2, 3] dy, float x, float[3] s, float m, float i) => (float d) "
+      "{ d = com.microsoft.LayerNormalizationGrad <axis = -1> (dy, x, s, m, i) }");
+  CHECK_THAT(import_error(model, options),
+             Catch::Matchers::ContainsSubstring("expected a gradient of the shape of X, [], found "
+                                                "[2,3]"));
+}
