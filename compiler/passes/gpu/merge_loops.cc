@@ -124,6 +124,9 @@ class Merger {
 
  private:
   void add_instance(const KernelSpec& member) {
+    SGTC_CHECK(member.launch.threads == members_[0]->launch.threads &&
+                   member.arguments.size() == members_[0]->arguments.size(),
+               "loops of different forms are to be merged");
     const LoopBody body = body_of(member);
     const std::string key = key_text(body);
     const auto found = std::find(keys_.begin(), keys_.end(), key);
