@@ -4,7 +4,8 @@
 #   scripts/build.sh [PRESET]    PRESET: release (default, into build/), development, asan, tsan,
 #                                clang (into build/PRESET); see CMakePresets.json
 #
-# SGTC_MORE_PACKAGES names packages to install beside those that the build needs.
+# SGTC_MORE_PACKAGES names packages to install beside those that the build needs, and
+# SGTC_MORE_REQUIREMENTS a file of Python packages beside scripts/requirements.txt.
 # SGTC_ONNX_PREFIX names a folder where ONNX's C++ library is built once (default build/_onnx).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -40,10 +41,11 @@ install_packages() {
 # A Python with numpy for the tests' oracles, apart from the system's.
 make_venv() {
   local python=build/venv/bin/python stamp=build/venv/requirements.txt
-  cmp -s scripts/requirements.txt "$stamp" && return 0
+  local files=(scripts/requirements.txt ${SGTC_MORE_REQUIREMENTS:+"$SGTC_MORE_REQUIREMENTS"})
+  cat "${files[@]}" | cmp -s - "$stamp" && return 0
   python3 -m venv build/venv
-  "$python" -m pip install -q --disable-pip-version-check -r scripts/requirements.txt
-  cp scripts/requirements.txt "$stamp"
+  "$python" -m pip install -q --disable-pip-version-check "${files[@]/#/--requirement=}"
+  cat "${files[@]}" >"$stamp"
 }
 
 # Fetches ONNX's source distribution, checked against its hash, unless the prefix has it.

@@ -11,6 +11,7 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
 fi
 # A Slurm cluster of two nodes for tests/tool/slurm_cluster.sh.
 export SGTC_MORE_PACKAGES="slurm-wlm munge iproute2"
+export SGTC_MORE_REQUIREMENTS=scripts/test-requirements.txt
 bash scripts/build.sh "$preset"
 folder=build
 [ "$preset" = release ] || folder=build/$preset
