@@ -73,7 +73,7 @@ array.array("H", (random.randrange(50257) for _ in range(4 * 32 * 1024 + 1))).to
 
 pack_benchmark() {
   build_tools
-  cp "$root"/tests/gpu/{training_bench,torch_models}.py "$1"
+  cp "$root"/tests/gpu/{training_bench,torch_models,kernel_table}.py "$1"
   local vocab
   for vocab in 50304 50257; do compile_gpt2 "$1/gpt2-$vocab" "$vocab" 1x1; done
   write_tokens "$1"
@@ -201,6 +201,10 @@ run_benchmark() {
   for vocab in 50304 50257; do
     python3 "$1/training_bench.py" "$1/gpt2-$vocab" "$1/tokens.bin" --vocab "$vocab"
   done
+  # What each kernel takes, beside the least that it could.
+  "$1/gpt2-50304" --quiet --tokens "input_ids,labels=$1/tokens.bin" --steps 6 --trace "$1/trace.json"
+  "$1/gpt2-50304" --print-plan >"$1/plan.json"
+  python3 "$1/kernel_table.py" "$1/trace.json" "$1/plan.json"
 }
 
 # pack|run FOLDER [STAGE]...
