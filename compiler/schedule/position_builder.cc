@@ -112,9 +112,15 @@ class PositionBuilder {
       }
     }
     for (const ValueId feed : graph.feeds) {
-      if (is_used(program, feed) || (number_ == 0 && is_unread(feed))) add_feed(graph, feed);
+      const bool kept = number_ == 0 && (is_unread(feed) || is_output(graph, feed));
+      if (is_used(program, feed) || kept) add_feed(graph, feed);
     }
     name_leaf_buffers(program);
+  }
+
+  static bool is_output(const Graph& graph, ValueId value) {
+    return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                       [value](const Output& output) { return output.value == value; });
   }
 
   // Whether no kernel of any position reads the feed of both programs.

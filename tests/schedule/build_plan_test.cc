@@ -382,6 +382,26 @@ output "c" %c
   CHECK(plan.results[3].buffer == "c");
 }
 
+TEST_CASE("an output may be a feed that only the evaluation computes with") {
+  const std::string head =
+      "graph \"fed\" rows 4 micro_batches 1\nfeed %x: f32[4]\n"
+      "state parameter %w: f32[4] = zero\n";
+  const plan::Plan plan = plan_of(head + R"(%loss = reduce_sum(%w) {axes=[0]}
+output "loss" %loss
+output "x" %x
+)",
+                                  head + R"(%y = mul(%x, %w)
+%loss = reduce_sum(%y) {axes=[0]}
+output "loss" %loss
+output "x" %x
+)",
+                                  false);
+  CHECK(fault_texts(plan) == "");
+  CHECK(plan.feeds.size() == 1);
+  REQUIRE(plan.results.size() == 2);
+  CHECK(plan.results[1].buffer == "x");
+}
+
 TEST_CASE("control scalars are parts of one buffer") {
   const plan::Plan plan = plan_of(kLinear);
   const plan::Call& call = find_task(plan, "update")->calls[0];
