@@ -322,7 +322,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   }
   // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
   Placement& placement = input.train.placement;
-  placement = train_passes.time("partition", [&] { return partition(train, mesh.pp); });
+  placement = train_passes.time("partition", [&] { return partition(train, mesh.pp, hardware_); });
   // An evaluation has other groups; they may not cross the stages that training has chosen.
   const Graph& evaluation = programs.evaluation.graph;
   const std::vector<int64_t> stages = evaluation_stages(evaluation, train, placement);

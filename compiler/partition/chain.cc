@@ -11,8 +11,11 @@ namespace {
 
 class ChainFinder {
  public:
-  explicit ChainFinder(const KernelizedGraph& program)
-      : program_(program), graph_(*program.graph), maker_(makers_of(program)) {
+  ChainFinder(const KernelizedGraph& program, const std::vector<double>& group_seconds)
+      : program_(program),
+        group_seconds_(group_seconds),
+        graph_(*program.graph),
+        maker_(makers_of(program)) {
     chain_.link_of.assign(program.groups.size(), kNone);
     chain_.floating.assign(program.groups.size(), false);
   }
@@ -97,10 +100,8 @@ class ChainFinder {
 
   void add_seconds() {
     for (size_t g = 0; g < program_.groups.size(); ++g) {
-      if (chain_.link_of[g] == kNone || !has_code(group(g))) continue;
-      KernelSpec cost;
-      fill_costs(graph_, group(g), cost);
-      chain_.seconds[static_cast<size_t>(chain_.link_of[g])] += seconds_of(cost.flops, cost.bytes);
+      if (chain_.link_of[g] == kNone) continue;
+      chain_.seconds[static_cast<size_t>(chain_.link_of[g])] += group_seconds_[g];
     }
   }
 
@@ -136,6 +137,7 @@ class ChainFinder {
   }
 
   const KernelizedGraph& program_;
+  const std::vector<double>& group_seconds_;
   const Graph& graph_;
   std::vector<int32_t> maker_;  // group that computes each value, or kNone
   std::map<std::string, int32_t> last_of_source_;
@@ -144,6 +146,8 @@ class ChainFinder {
 
 }  // namespace
 
-Chain find_chain(const KernelizedGraph& program) { return ChainFinder(program).run(); }
+Chain find_chain(const KernelizedGraph& program, const std::vector<double>& group_seconds) {
+  return ChainFinder(program, group_seconds).run();
+}
 
 }  // namespace sgtc

@@ -25,6 +25,7 @@ struct Chain {
   std::vector<int64_t> bytes;
 };
 
-Chain find_chain(const KernelizedGraph& program);
+/// `group_seconds`: of one call of each group.
+Chain find_chain(const KernelizedGraph& program, const std::vector<double>& group_seconds);
 
 }  // namespace sgtc

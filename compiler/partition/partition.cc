@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/communication_time.h"
+#include "cost/group_time.h"
 #include "partition/chain.h"
 #include "partition/find_repeats.h"
 #include "support/diagnostics.h"
@@ -32,14 +34,19 @@ struct Score {
 
 class Cutter {
  public:
-  Cutter(const Chain& chain, const LinkModel& model) : chain_(chain), model_(model), sums_{0} {
+  Cutter(const Chain& chain, const Hardware& hardware)
+      : chain_(chain), hardware_(hardware), sums_{0} {
     for (const double seconds : chain.seconds) sums_.push_back(sums_.back() + seconds);
   }
 
   double crossing(size_t cut) const {
     const int64_t bytes = chain_.bytes[cut];
     if (bytes == 0) return 0;
-    return model_.seconds_per_message + static_cast<double>(bytes) / model_.bytes_per_second;
+    CommunicationWork work;
+    work.kind = "send";
+    work.bytes = bytes;
+    work.blocks = hardware_.communication_blocks;
+    return communication_seconds(hardware_, work);
   }
 
   double stage(size_t begin, size_t end) const {
@@ -81,7 +88,7 @@ class Cutter {
   static constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
   const Chain& chain_;
-  const LinkModel& model_;
+  const Hardware& hardware_;
   std::vector<double> sums_;  // seconds of the links before each
 };
 
@@ -108,8 +115,8 @@ std::vector<bool> between_layers(const KernelizedGraph& program, const Chain& ch
 }
 
 std::vector<size_t> choose_cuts(const KernelizedGraph& program, const Chain& chain, size_t stages,
-                                const LinkModel& link) {
-  const Cutter cutter(chain, link);
+                                const Hardware& hardware) {
+  const Cutter cutter(chain, hardware);
   const Cutter::Cuts best = cutter.run(stages, std::vector<bool>(chain.links.size() + 1, true));
   const Cutter::Cuts whole = cutter.run(stages, between_layers(program, chain));
   return whole.slowest <= kWholeLayers * best.slowest ? whole.begins : best.begins;
@@ -145,6 +152,11 @@ void place_floating(const KernelizedGraph& program, const Chain& chain, Placemen
   }
 }
 
+Chain chain_of(const KernelizedGraph& program, const Hardware& hardware) {
+  const int64_t units = hardware.is_gpu() ? hardware.units : 1;
+  return find_chain(program, group_seconds(program, hardware, units));
+}
+
 }  // namespace
 
 std::vector<int64_t> fusion_parts(const Graph& graph) {
@@ -159,16 +171,17 @@ std::vector<int64_t> fusion_parts(const Graph& graph) {
   return parts;
 }
 
-Placement partition(const KernelizedGraph& program, int64_t stages, const LinkModel& link) {
+Placement partition(const KernelizedGraph& program, int64_t stages, const Hardware& hardware) {
   if (stages == 1) return place_on_one(program);
-  const Chain chain = find_chain(program);
+  const Chain chain = chain_of(program, hardware);
   const auto links = static_cast<int64_t>(chain.links.size());
   if (links < stages) {
     throw Error("--mesh: " + std::to_string(stages) + " pipeline stages, but the model has only " +
                 std::to_string(links) + " groups of forward nodes to place; use at most " +
                 std::to_string(links) + " stages");
   }
-  const std::vector<size_t> begins = choose_cuts(program, chain, static_cast<size_t>(stages), link);
+  const std::vector<size_t> begins =
+      choose_cuts(program, chain, static_cast<size_t>(stages), hardware);
   Placement placement;
   placement.stages = stages;
   placement.groups.resize(program.groups.size());
@@ -181,9 +194,9 @@ Placement partition(const KernelizedGraph& program, int64_t stages, const LinkMo
 }
 
 double slowest_stage(const KernelizedGraph& program, const Placement& placement,
-                     const LinkModel& link) {
-  const Chain chain = find_chain(program);
-  const Cutter cutter(chain, link);
+                     const Hardware& hardware) {
+  const Chain chain = chain_of(program, hardware);
+  const Cutter cutter(chain, hardware);
   double slowest = 0;
   size_t begin = 0;
   for (size_t end = 1; end <= chain.links.size(); ++end) {

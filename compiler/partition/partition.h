@@ -3,15 +3,10 @@
 
 #include <cstdint>
 
+#include "cost/hardware.h"
 #include "partition/placement.h"
 
 namespace sgtc {
-
-/// The links between neighbouring stages, for the cost of a cut.
-struct LinkModel {
-  double bytes_per_second = 5e9;  // shared memory of one host
-  double seconds_per_message = 5e-6;
-};
 
 /// What fusion has to keep apart, for a program that is to be cut: scalars of the update phase,
 /// which every position computes, from the reductions that lead to them, which one does.
@@ -19,18 +14,19 @@ std::vector<int64_t> fusion_parts(const Graph& graph);
 
 /// Places the groups of `program` on `stages` positions (stage s on position s), so that the
 /// slowest stage is as fast as possible: forward and backward of its groups and the bytes that
-/// cross its two ends. Exact for cuts of the forward groups in their order of execution; ties go to
-/// fewer bytes, and repeated layers stay whole if that costs at most 1%. Groups are never cut.
+/// cross its two ends, on a GPU or one core of the hardware and over its links within a host. Exact
+/// for cuts of the forward groups in their order of execution; ties go to fewer bytes, and repeated
+/// layers stay whole if that costs at most 1%. Groups are never cut.
 ///
 /// Groups that need no parameter (masks, positions) are computed again on each stage that reads
 /// them instead of being sent; views are taken there too. A backward group runs where the forward
 /// nodes are that it differentiates. Values may skip stages; parameters may be held by several.
 ///
 /// Throws Error if there are more stages than forward groups to place.
-Placement partition(const KernelizedGraph& program, int64_t stages, const LinkModel& link = {});
+Placement partition(const KernelizedGraph& program, int64_t stages, const Hardware& hardware);
 
 /// The seconds of one micro-batch in the slowest stage of a placement, by the model of `partition`.
 double slowest_stage(const KernelizedGraph& program, const Placement& placement,
-                     const LinkModel& link = {});
+                     const Hardware& hardware);
 
 }  // namespace sgtc

@@ -31,6 +31,12 @@ struct PlacedProgram {
   Placement placement;
 };
 
+/// The links between ranks, for the order in which communications are issued.
+struct LinkModel {
+  double bytes_per_second = 5e9;  // shared memory of one host
+  double seconds_per_message = 5e-6;
+};
+
 struct PlanInput {
   PlacedProgram train;
   /// Forward only, for the same target. States and feeds are those of `train` with the same names,

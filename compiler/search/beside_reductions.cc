@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "search/group_times.h"
+#include "cost/group_time.h"
 #include "simulate/simulate.h"
 
 namespace sgtc {
@@ -32,7 +32,7 @@ class Marker {
  public:
   Marker(const KernelizedGraph& program, const Hardware& hardware)
       : program_(program),
-        seconds_(group_times(program, hardware, hardware.units).group_seconds),
+        seconds_(group_seconds(program, hardware, hardware.units)),
         beside_(program.groups.size()) {}
 
   // Calls of one entry, from its beginning on, each for its share of the entry's time.

@@ -7,7 +7,7 @@
 
 #include "cost/communication_time.h"
 #include "cost/cost.h"
-#include "search/group_times.h"
+#include "cost/group_time.h"
 
 namespace sgtc {
 namespace {
@@ -24,7 +24,7 @@ class Deferral {
         hardware_(hardware),
         replicas_(replicas),
         makers_(makers_of(program)),
-        seconds_(group_times(program, hardware, hardware.units).group_seconds) {
+        seconds_(group_seconds(program, hardware, hardware.units)) {
     reduced_bytes_.resize(program.groups.size());
     for (GroupIndex g = 0; g < program.groups.size(); ++g) {
       if (program.groups[g].phase == Phase::kBackward) backward_.push_back(g);

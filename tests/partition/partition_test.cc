@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "cost/group_time.h"
 #include "partition/chain.h"
 #include "partition/place_evaluation.h"
 #include "schedule/plan_of.h"
@@ -15,6 +16,8 @@ using namespace sgtc;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
+
+const Hardware kCpu = hardware_preset("cpu");
 
 // A forward chain of products of random widths with random skip connections.
 std::string random_chain(std::mt19937& random, int layers) {
@@ -36,7 +39,7 @@ std::string random_chain(std::mt19937& random, int layers) {
 }
 
 // The least slowest stage over all ways to cut the chain, tried one by one.
-double brute_force(const Chain& chain, size_t stages, const LinkModel& link) {
+double brute_force(const Chain& chain, size_t stages, const Link& link) {
   const size_t links = chain.links.size();
   const auto crossing = [&](size_t cut) {
     if (chain.bytes[cut] == 0) return 0.0;
@@ -74,27 +77,52 @@ TEST_CASE("cuts are as good as the best of all") {
   for (int round = 0; round < 60; ++round) {
     const Graph graph = parse_graph(random_chain(random, 2 + round % 4));
     const KernelizedGraph program = kernelize(graph, round % 2 == 0);
-    const Chain chain = find_chain(program);
-    LinkModel link;
-    link.bytes_per_second = round % 3 == 0 ? 1e8 : 1e11;
+    const Chain chain = find_chain(program, group_seconds(program, kCpu, 1));
+    Hardware hardware = kCpu;
+    hardware.host.bytes_per_second = round % 3 == 0 ? 1e8 : 1e11;
     for (int64_t stages = 2;
          stages <= std::min<int64_t>(4, static_cast<int64_t>(chain.links.size())); ++stages) {
       INFO("round " << round << ", " << stages << " stages");
-      const Placement placement = partition(program, stages, link);
-      const double best = brute_force(chain, static_cast<size_t>(stages), link);
-      const double found = slowest_stage(program, placement, link);
+      const Placement placement = partition(program, stages, hardware);
+      const double best = brute_force(chain, static_cast<size_t>(stages), hardware.host);
+      const double found = slowest_stage(program, placement, hardware);
       CHECK(found >= best * 0.999999);
       CHECK(found <= best * 1.01);
     }
   }
 }
 
+TEST_CASE("cuts are those of the hardware") {
+  std::string text = "graph \"halves\" rows 64 micro_batches 1\nfeed %h0: f32[64,256]\n";
+  std::string nodes;
+  for (int l = 0; l < 4; ++l) {
+    const std::string n = std::to_string(l);
+    text += "state parameter %w" + n + ": f32[256,256] = zero\n";
+    nodes += "%h" + std::to_string(l + 1) + " = matmul(%h" + n + ", %w" + n + ")\n";
+  }
+  for (int l = 4; l < 8; ++l) {
+    nodes += "%h" + std::to_string(l + 1) + " = tanh(%h" + std::to_string(l) + ")\n";
+  }
+  nodes += "%loss = reduce_sum(%h8) {axes=[0,1]}\noutput \"loss\" %loss\n";
+  const Graph graph = parse_graph(text + nodes);
+  const KernelizedGraph program = kernelize(graph, false);
+  Hardware fast_products = kCpu;
+  fast_products.rates["matmul"] = {1e15, 1e15, 0};
+  const auto second_stage_begins = [&](const Hardware& hardware) {
+    const Placement placement = partition(program, 2, hardware);
+    const auto first = std::find(placement.groups.begin(), placement.groups.end(), Positions{1});
+    return first - placement.groups.begin();
+  };
+  CHECK(second_stage_begins(kCpu) == 2);
+  CHECK(second_stage_begins(fast_products) == 6);
+}
+
 TEST_CASE("stages ascend along the chain and none is empty") {
   std::mt19937 random(3);
   const Graph graph = parse_graph(random_chain(random, 8));
   const KernelizedGraph program = kernelize(graph, true);
-  const Placement placement = partition(program, 5);
-  const Chain chain = find_chain(program);
+  const Placement placement = partition(program, 5, kCpu);
+  const Chain chain = find_chain(program, group_seconds(program, kCpu, 1));
   int64_t stage = 0;
   for (const size_t link : chain.links) {
     REQUIRE(placement.groups[link].size() == 1);
@@ -119,7 +147,7 @@ state parameter %v: f32[16,16] = zero
 output "loss" %loss
 )");
   const KernelizedGraph program = kernelize(graph, false);
-  const Placement placement = partition(program, 2);
+  const Placement placement = partition(program, 2, kCpu);
   CHECK(positions_of(program, placement, "bias") == std::vector<Positions>{{0, 1}});
   CHECK(positions_of(program, placement, "loss") == std::vector<Positions>{{1}});
   CHECK(placement.states[static_cast<size_t>(graph.find("u"))] == Positions{0});
@@ -139,7 +167,7 @@ output "loss" %loss
 )";
   const Graph graph = parse_graph(text);
   const KernelizedGraph train = kernelize(graph, true);
-  const Placement placement = partition(train, 2);
+  const Placement placement = partition(train, 2, kCpu);
   const std::vector<int64_t> stages = evaluation_stages(graph, train, placement);
   CHECK(stages == std::vector<int64_t>{0, 0, 1, 1});
   KernelizedGraph evaluate;
@@ -164,7 +192,7 @@ TEST_CASE("stages are whole layers where that costs little") {
   const Graph graph =
       parse_graph(leaves + nodes + "%loss = reduce_sum(%h8) {axes=[0,1]}\noutput \"loss\" %loss\n");
   const KernelizedGraph program = kernelize(graph, true);
-  const Placement placement = partition(program, 4);
+  const Placement placement = partition(program, 4, kCpu);
   for (int l = 0; l < 8; ++l) {
     const std::string n = std::to_string(l);
     CHECK(positions_of(program, placement, "a" + n) == std::vector<Positions>{{l / 2}});

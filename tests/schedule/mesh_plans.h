@@ -83,7 +83,7 @@ inline BuiltPlan build_on(const std::string& text, const Settings& settings) {
     input.train.kernels.kernels.push_back(has_code(group) ? form_kernel(graph, group)
                                                           : KernelSpec{});
   }
-  input.train.placement = partition(input.train.kernels, settings.mesh.pp);
+  input.train.placement = partition(input.train.kernels, settings.mesh.pp, hardware_preset("cpu"));
   WeightsBlob weights;
   return build_plan(input, weights);
 }
