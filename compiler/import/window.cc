@@ -48,6 +48,11 @@ void split_padding(Window& window, size_t dimension, int64_t total, bool upper) 
 Window window_of(Lowering& node, const std::vector<int64_t>& kernel, const Shape& input,
                  bool transposed) {
   const size_t dims = input.size();
+  if (!kernel.empty() && kernel.size() != dims) {
+    throw Error("the weight: expected " + std::to_string(dims + 2) +
+                " dimensions, as many as the input has, found " +
+                std::to_string(kernel.size() + 2));
+  }
   Window window;
   window.kernel = kernel;
   if (kernel.empty() || node.has_attribute("kernel_shape")) {

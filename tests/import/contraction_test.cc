@@ -70,6 +70,19 @@ TEST_CASE("Conv with bias, groups and automatic padding") {
                   {{"x", {1, 2, 3, 4}}}) == Reals{3, 43});
 }
 
+TEST_CASE("convolutions refuse a weight of another rank than the input") {
+  for (const char* op : {"Conv", "ConvTranspose"}) {
+    for (const char* shape : {"1,1,2", "1,1,2,2,2"}) {
+      INFO(op << " with a weight of " << shape);
+      const std::string graph = "g (float[1,1,4,4] x, float[" + std::string(shape) +
+                                "] w) => (float[N] y) { y = " + op + " (x, w) }";
+      CHECK(
+          import_error(graph).find("the weight: expected 4 dimensions, as many as the input has") !=
+          std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("ConvTranspose with automatic padding and output padding") {
   CHECK(transposed("auto_pad = \"SAME_UPPER\"", "1, 1, 1") == Reals{1, 1, 3, 2});
   CHECK(transposed("auto_pad = \"SAME_LOWER\"", "1, 1, 1") == Reals{1, 3, 2, 2});
