@@ -165,32 +165,35 @@ ValueIds lower_clip(Lowering& n) {
   return {x};
 }
 
-// Before opset 13 the dimensions from the axis on form one; from 13 on it is one dimension.
+ValueId emit_hardmax(Lowering& n, ValueId x, int64_t axis) {
+  const ValueId best = n.add(Op::kArgMax, {x}, {{"axis", axis}, {"select_last", int64_t{0}}});
+  Shape line(n.shape(x).size(), 1);
+  line[static_cast<size_t>(axis)] = n.shape(x)[static_cast<size_t>(axis)];
+  const ValueId hit = n.add(Op::kEqual, {n.iota(line, axis, DType::kInt64), best});
+  return n.cast(hit, n.dtype(x));
+}
+
 template <Op op>
-ValueIds lower_softmax(Lowering& n) {
+ValueId emit_along(Lowering& n, ValueId x, int64_t axis) {
+  return n.add(op, {x}, {{"axis", axis}});
+}
+
+// Softmax and its kin along one dimension; before opset 13 the dimensions from the axis on form
+// one.
+template <ValueId (*emit)(Lowering&, ValueId, int64_t)>
+ValueIds lower_along_axis(Lowering& n) {
   const ValueId x = n.input(0);
   const Shape shape = n.shape(x);
   if (n.since() >= 13) {
     if (shape.empty()) throw Error("expected a tensor of rank 1 or more, found a scalar");
-    return {n.add(op, {x}, {{"axis", normalized_axis(n.integer("axis", -1), n.rank(x))}})};
+    return {emit(n, x, normalized_axis(n.integer("axis", -1), n.rank(x)))};
   }
   const int64_t axis = normalized_axis(n.integer("axis", 1), n.rank(x));
   int64_t rows = 1, columns = 1;
   for (int64_t i = 0; i < n.rank(x); ++i) {
     (i < axis ? rows : columns) *= shape[static_cast<size_t>(i)];
   }
-  const ValueId flat = n.reshape(x, {rows, columns});
-  return {n.reshape(n.add(op, {flat}, {{"axis", int64_t{1}}}), shape)};
-}
-
-ValueIds lower_hardmax(Lowering& n) {
-  const ValueId x = n.input(0);
-  const int64_t axis = normalized_axis(n.integer("axis", -1), n.rank(x));
-  const ValueId best = n.add(Op::kArgMax, {x}, {{"axis", axis}, {"select_last", int64_t{0}}});
-  Shape line(n.shape(x).size(), 1);
-  line[static_cast<size_t>(axis)] = n.shape(x)[static_cast<size_t>(axis)];
-  const ValueId hit = n.add(Op::kEqual, {n.iota(line, axis, DType::kInt64), best});
-  return {n.cast(hit, n.dtype(x))};
+  return {n.reshape(emit(n, n.reshape(x, {rows, columns}), 1), shape)};
 }
 
 const std::vector<Rule> kRules = {
@@ -212,9 +215,9 @@ const std::vector<Rule> kRules = {
     {"", "Swish", {24}, lower_swish},
     {"", "Gelu", {20}, lower_gelu},
     {"", "Clip", {6, 11, 12, 13}, lower_clip},
-    {"", "Softmax", {1, 11, 13}, lower_softmax<Op::kSoftmax>},
-    {"", "LogSoftmax", {1, 11, 13}, lower_softmax<Op::kLogSoftmax>},
-    {"", "Hardmax", {13}, lower_hardmax},
+    {"", "Softmax", {1, 11, 13}, lower_along_axis<emit_along<Op::kSoftmax>>},
+    {"", "LogSoftmax", {1, 11, 13}, lower_along_axis<emit_along<Op::kLogSoftmax>>},
+    {"", "Hardmax", {1, 11, 13}, lower_along_axis<emit_hardmax>},
 };
 
 }  // namespace

@@ -110,27 +110,6 @@ ValueIds lower_eye_like(Lowering& n) {
   return {n.cast(n.add(Op::kEqual, {columns, n.add_scalar(rows, shift)}), *dtype)};
 }
 
-// The indices of the elements that are not zero: rank × count, in row-major order.
-ValueIds lower_non_zero(Lowering& n) {
-  const LiteralPtr known = n.literal_input(0, "the tensor whose non-zero elements are asked for");
-  const Shape strides = row_major_strides(known->shape());
-  const int64_t rank = std::max<int64_t>(1, static_cast<int64_t>(strides.size()));
-  std::vector<std::vector<int64_t>> rows(static_cast<size_t>(rank));
-  for (int64_t i = 0; i < known->element_count(); ++i) {
-    if (known->as_double(i) == 0) continue;
-    if (strides.empty()) rows[0].push_back(0);
-    int64_t rest = i;
-    for (size_t d = 0; d < strides.size(); ++d) {
-      rows[d].push_back(rest / strides[d]);
-      rest %= strides[d];
-    }
-  }
-  std::vector<int64_t> flat;
-  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
-  const auto count = static_cast<int64_t>(rows[0].size());
-  return {n.constant(make_literal(DType::kInt64, {rank, count}, flat))};
-}
-
 const std::vector<Rule> kRules = {
     {"", "Identity", {1, 13, 14, 16, 19, 21, 23}, lower_identity},
     {"", "Constant", {1, 9, 11, 12, 13, 19, 21, 23}, lower_constant},
@@ -139,7 +118,6 @@ const std::vector<Rule> kRules = {
     {"", "ConstantOfShape", {9, 20, 21, 23}, lower_constant_of_shape},
     {"", "Range", {11}, lower_range},
     {"", "EyeLike", {9, 22}, lower_eye_like},
-    {"", "NonZero", {9, 13}, lower_non_zero},
 };
 
 }  // namespace

@@ -140,25 +140,6 @@ ValueIds lower_reverse_sequence(Lowering& n) {
   return {n.add(Op::kGatherElements, {x, n.broadcast(source, shape)}, {{"axis", time}})};
 }
 
-// The slices whose condition holds; the condition decides a shape, so it must be known.
-ValueIds lower_compress(Lowering& n) {
-  const ValueId x = n.input(0);
-  const bool flat = !n.has_attribute("axis");
-  const ValueId data = flat ? n.reshape(x, {element_count(n.shape(x))}) : x;
-  const int64_t axis = flat ? 0 : axis_of(n, 0);
-  const std::vector<int64_t> condition = n.integers_input(1, "the condition of Compress");
-  const int64_t size = n.shape(data)[static_cast<size_t>(axis)];
-  if (std::ssize(condition) > size) {
-    throw Error("the condition of Compress: expected at most " + std::to_string(size) +
-                " elements, found " + std::to_string(condition.size()));
-  }
-  std::vector<int64_t> kept;
-  for (size_t i = 0; i < condition.size(); ++i) {
-    if (condition[i] != 0) kept.push_back(static_cast<int64_t>(i));
-  }
-  return {n.gather(data, n.constant_integers(kept), axis)};
-}
-
 const std::vector<Rule> kRules = {
     {"", "Gather", {1, 11, 13}, lower_gather},
     {"", "GatherElements", {11, 13}, lower_gather_elements},
@@ -168,7 +149,6 @@ const std::vector<Rule> kRules = {
     {"", "ScatterND", {11, 13, 16, 18}, lower_scatter_nd},
     {"", "OneHot", {9, 11}, lower_one_hot},
     {"", "ReverseSequence", {10}, lower_reverse_sequence},
-    {"", "Compress", {9, 11}, lower_compress},
     {"", "CumSum", {11, 14}, lower_cumulative_sum},
     {"", "TopK", {1, 10, 11, 24}, lower_top_k},
     {"", "ArgMax", {1, 11, 12, 13}, lower_arg_extreme<Op::kArgMax>},

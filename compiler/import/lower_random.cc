@@ -1,5 +1,6 @@
 // Dropout and random tensors. Every node draws from a stream of its own, its node id, whatever
 // the seed attribute says: two nodes with the same seed differ.
+#include "import/checks.h"
 #include "import/lowering.h"
 #include "import/tensor.h"
 #include "support/diagnostics.h"
@@ -79,6 +80,27 @@ ValueIds lower_bernoulli(Lowering& n) {
   return {n.cast(hit, random_type(n, n.dtype(p)))};
 }
 
+// Draws by the inverse of the distribution function: how many of its values a uniform number
+// exceeds.
+ValueIds lower_multinomial(Lowering& n) {
+  const ValueId scores = n.input(0);
+  const Shape shape = n.shape(scores);
+  const int64_t draws = checked_factor(n.integer("sample_size", 1), 1, "attribute \"sample_size\"");
+  if (shape.size() != 2 || shape[1] == 0) {
+    throw Error("expected logarithms [N, classes], found " + to_string(shape));
+  }
+  const DType dtype = random_type(n, DType::kInt32);
+  const ValueId p = n.add(Op::kSoftmax, {n.cast(scores, DType::kFloat32)}, {{"axis", int64_t{1}}});
+  const ValueId sums = n.add(
+      Op::kCumSum, {p}, {{"axis", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}});
+  const ValueId uniform = random_values(n, Op::kRandomUniform, {shape[0], draws, 1});
+  const ValueId passed = n.add(Op::kLessEqual, {n.unsqueeze(sums, {1}), uniform});
+  const ValueId count = n.reduce(Op::kReduceSum, n.cast(passed, dtype), {2});
+  // Rounding may leave the sum of all below the number.
+  const ValueId last = n.scalar(dtype, static_cast<double>(shape[1] - 1));
+  return {n.add(Op::kMin, {n.squeeze(count, {2}), last})};
+}
+
 const std::vector<Rule> kRules = {
     {"", "Dropout", {7, 10, 12, 13, 22}, lower_dropout},
     {"", "RandomNormal", {1, 22}, lower_random_normal<false>},
@@ -86,6 +108,7 @@ const std::vector<Rule> kRules = {
     {"", "RandomUniform", {1, 22}, lower_random_uniform<false>},
     {"", "RandomUniformLike", {1, 22}, lower_random_uniform<true>},
     {"", "Bernoulli", {15, 22}, lower_bernoulli},
+    {"", "Multinomial", {7, 22}, lower_multinomial},
 };
 
 }  // namespace

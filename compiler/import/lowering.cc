@@ -19,9 +19,9 @@ std::map<Key, const Rule*> build_table() {
         pooling_rules(),     normalization_rules(), batch_normalization_rules(),
         loss_rules(),        attention_rules(),     recurrent_rules(),
         random_rules(),      resize_rules(),        grid_sample_rules(),
-        roi_align_rules(),   signal_rules(),        quantization_rules(),
-        slow_rules(),        microsoft_rules(),     gradient_rules(),
-        optimizer_rules()}) {
+        roi_align_rules(),   roi_pool_rules(),      choosing_rules(),
+        signal_rules(),      quantization_rules(),  slow_rules(),
+        microsoft_rules(),   gradient_rules(),      optimizer_rules()}) {
     for (const Rule& rule : family) {
       for (int64_t version : rule.versions) {
         const Key key(rule.domain, rule.op, version);
@@ -176,6 +176,11 @@ std::string Lowering::text(const std::string& name, const std::string& otherwise
   const onnx::AttributeProto* attribute = find(name);
   if (!attribute) return otherwise;
   if (!attribute->has_s()) throw Error(attribute_error(name, "a text"));
+  if (static_cast<int64_t>(attribute->s().size()) > kMaxNameLength) {
+    throw Error(attribute_error(name, "at most " + std::to_string(kMaxNameLength) +
+                                          " characters, found " +
+                                          std::to_string(attribute->s().size())));
+  }
   return attribute->s();
 }
 

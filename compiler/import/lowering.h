@@ -176,6 +176,8 @@ std::span<const Rule> random_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> grid_sample_rules();
 std::span<const Rule> roi_align_rules();
+std::span<const Rule> roi_pool_rules();
+std::span<const Rule> choosing_rules();
 std::span<const Rule> signal_rules();
 std::span<const Rule> quantization_rules();
 std::span<const Rule> slow_rules();

@@ -34,6 +34,8 @@ class SequenceLowering {
     if (op == "SequenceEmpty") return sequence_of({});
     if (op == "SequenceConstruct") return construct();
     if (op == "SplitToSequence") return split();
+    if (op == "OptionalHasElement") return has_element();
+    if (op == "Optional" || op == "OptionalGetElement") return element();
     Elements elements = sequence();
     if (op == "SequenceLength") return length(elements);
     if (op == "SequenceAt") return elements[position(1, elements.size())];
@@ -51,6 +53,18 @@ class SequenceLowering {
     Elements elements;
     for (ValueId id : n_.inputs()) elements.push_back(binding_of(id));
     return sequence_of(std::move(elements));
+  }
+
+  bool is_given() const { return !inputs_.empty() && inputs_[0].present(); }
+
+  Binding has_element() {
+    return binding_of(n_.constant(scalar_literal(DType::kBool, is_given() ? 1 : 0)));
+  }
+
+  // An optional value that has an element is that element.
+  Binding element() const {
+    if (is_given()) return inputs_[0];
+    throw Error("expected a tensor or a sequence; optional values without one are not supported");
   }
 
   const Elements& sequence() const {
@@ -143,8 +157,9 @@ class SequenceLowering {
 
 bool is_sequence_operator(const onnx::NodeProto& node) {
   static const std::set<std::string> kOperators = {
-      "ConcatFromSequence", "SequenceAt",     "SequenceConstruct", "SequenceEmpty",
-      "SequenceErase",      "SequenceInsert", "SequenceLength",    "SplitToSequence"};
+      "ConcatFromSequence", "Optional",          "OptionalGetElement", "OptionalHasElement",
+      "SequenceAt",         "SequenceConstruct", "SequenceEmpty",      "SequenceErase",
+      "SequenceInsert",     "SequenceLength",    "SplitToSequence"};
   return canonical_domain(node.domain()).empty() && kOperators.count(node.op_type()) != 0;
 }
 

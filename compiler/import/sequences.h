@@ -1,5 +1,5 @@
-// Sequences of tensors, which exist while a file is imported and never in the Graph: exporters
-// write them for parts of a tensor whose number the model knows.
+// Sequences of tensors and optional ones, which exist while a file is imported and never in the
+// Graph: exporters write them for parts of a tensor whose number the model knows.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace sgtc {
 
-/// Whether the operator makes, changes or reads sequences: SequenceConstruct and its kin,
-/// SplitToSequence, ConcatFromSequence.
+/// Whether the operator makes, changes or reads sequences or optional values: SequenceConstruct and
+/// its kin, SplitToSequence, ConcatFromSequence, Optional and its kin.
 bool is_sequence_operator(const onnx::NodeProto& node);
 
 /// The outputs of such a node; positions and sizes must be known when the model is compiled. Throws

@@ -125,6 +125,13 @@ TEST_CASE("NaN and infinity are found") {
                   {{"x", {kInfinity, -kInfinity, 1}}}) == std::vector<double>{1, 0, 0});
 }
 
+TEST_CASE("Hardmax before opset 13 flattens from its axis on") {
+  const std::string text = "g (float[1,2,2] x) => (float[1,2,2] y) { y = Hardmax(x) }";
+  const std::vector<double> x = {3, 1, 2, 4};
+  CHECK(output_of(text, {{"x", x}}, 11) == std::vector<double>{0, 0, 0, 1});
+  CHECK(output_of(text, {{"x", x}}, 13) == std::vector<double>{1, 0, 0, 1});
+}
+
 TEST_CASE("Softmax before opset 13 flattens from its axis on") {
   const std::string text = "g (float[1,2,2] x) => (float[1,2,2] y) { y = Softmax(x) }";
   CHECK(close(output_of(text, {{"x", {0, 0, 0, 0}}}, 11), {0.25, 0.25, 0.25, 0.25}));

@@ -132,6 +132,4 @@ TEST_CASE("constants of shapes, ranges, identities") {
                   {{"x", {0, 0, 0, 0, 0, 0}}}) == Reals{0, 1, 0, 0, 0, 1});
   CHECK(output_of("g (float[2,3,4] x) => (int64[2] y) { y = Shape <start = -2> (x) }") ==
         Reals{3, 4});
-  CHECK(output_of("g () => (int64[1,2] y) <float[3] x = {0, 2, 3}> { y = NonZero (x) }") ==
-        Reals{1, 2});
 }

@@ -70,3 +70,19 @@ TEST_CASE("sequences where tensors belong, and the other way round") {
                          "s = SequenceConstruct (x, x)\n y = SequenceAt (s, two) }"),
             "position 2 is out of range for 2 elements"));
 }
+
+TEST_CASE("optional values with an element are that element") {
+  const Graph graph = import_text(R"(
+    g (float[2] x) => (float[2] y, float[2] chosen) {
+      whole = Optional (x)
+      some = OptionalHasElement (whole)
+      none = OptionalHasElement ("")
+      y = OptionalGetElement (whole)
+      chosen = Where (none, x, y)
+      a = Cast <to = 1> (some)
+    })");
+  CHECK(run(graph, {{"x", {1, 2}}}).at("y") == Reals{1, 2});
+  CHECK(has(import_error("g (float[2] x) => (float[2] y) { none = Optional <type = float[2]> () "
+                         "y = OptionalGetElement (none) }"),
+            "optional values without one are not supported"));
+}

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 
 class Draw:
@@ -325,6 +326,66 @@ def roi_align(d):
         coordinate_transformation_mode=d.choice(["half_pixel", "output_half_pixel"]))
 
 
+class MaxRoiPool(OpRun):
+    """The operator as Caffe defined it, which the evaluator lacks."""
+
+    op_domain = ""
+
+    def _run(self, x, regions, pooled_shape=None, spatial_scale=1.0):
+        rows, columns = pooled_shape
+        result = np.zeros([len(regions), x.shape[1], rows, columns], x.dtype)
+        for r, region in enumerate(regions):
+            left, top, right, bottom = (self.place(v, spatial_scale) for v in region[1:])
+            for i in range(rows):
+                for j in range(columns):
+                    low, high = self.bounds(i, rows, top, bottom, x.shape[2])
+                    first, last = self.bounds(j, columns, left, right, x.shape[3])
+                    cells = x[int(region[0]), :, low:high, first:last]
+                    if cells.size:
+                        result[r, :, i, j] = cells.max(axis=(1, 2))
+        return (result,)
+
+    @staticmethod
+    def place(value, scale):
+        scaled = value * np.float32(scale)
+        return int(np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5)))
+
+    @staticmethod
+    def bounds(index, bins, start, end, size):
+        width = np.float32(max(end - start + 1, 1)) / np.float32(bins)
+        low = int(np.floor(np.float32(index) * width)) + start
+        high = int(np.ceil(np.float32(index + 1) * width)) + start
+        return min(max(low, 0), size), min(max(high, 0), size)
+
+
+def max_roi_pool(d):
+    x = [d.integer(1, 2), d.integer(1, 2), d.integer(1, 6), d.integer(1, 6)]
+    regions = d.integer(0, 3)
+    d.floats("r", [regions, 5], -4.0, 16.0)
+    d.inputs["r"][:, 0] = d.random.integers(0, x[0], regions)
+    return helper.make_node("MaxRoiPool", [d.floats("x", x), "r"], ["z"],
+                            pooled_shape=[d.integer(1, 3), d.integer(1, 3)],
+                            spatial_scale=d.choice([1.0, 0.5]))
+
+
+def unique(d):
+    shape = d.shape(1, 3)
+    d.inputs["x"] = d.random.integers(0, 2, shape).astype(d.choice([np.float32, np.int64]))
+    axis = {"axis": d.axis(shape)} if d.flag() else {}
+    return helper.make_node("Unique", ["x"], ["z", "i", "n", "c"], sorted=d.flag(), **axis)
+
+
+def non_max_suppression(d):
+    batches, classes, boxes = d.integer(1, 2), d.integer(1, 2), d.integer(1, 6)
+    names = [d.floats("b", [batches, boxes, 4], 0.0, 1.0),
+             d.floats("s", [batches, classes, boxes], 0.0, 1.0),
+             d.constant("m", np.array([d.integer(1, 4)], np.int64)),
+             d.floats("o", [1], 0.1, 0.6)]
+    if d.flag():
+        names.append(d.floats("l", [1], 0.0, 0.5))
+    return helper.make_node("NonMaxSuppression", names, ["z"], center_point_box=d.flag())
+
+
 def cumulative_sum(d):
     shape = d.filled_shape(1, 3)
     return helper.make_node("CumSum", [d.floats("x", shape),
@@ -423,6 +484,7 @@ DRAWS = {
     "ReduceLogSum": reduction("ReduceLogSum", 0.5), "ReduceSum": reduction("ReduceSum"),
     "ReduceMax-11": old_reduction("ReduceMax"), "ReduceProd-11": old_reduction("ReduceProd"),
     "Softmax": softmax("Softmax"), "LogSoftmax": softmax("LogSoftmax"),
+    "Hardmax": softmax("Hardmax"),
     "Gather": (gather, (11, 13)), "GatherElements": (gather_elements, (11, 13)),
     "ScatterElements": (scatter_elements, (18,)), "Reshape": (reshape, (13, 21)),
     "Transpose": (transpose, (13, 21)), "Slice": (slices, (11, 13)), "Pad": (pad, (19, 21)),
@@ -434,7 +496,8 @@ DRAWS = {
     "GroupNormalization": (group_normalization, (21,)),
     "InstanceNormalization": (instance_normalization, (6, 22)),
     "CumSum": (cumulative_sum, (11, 14)), "TopK": (top_k, (11,)), "Trilu": (trilu, (14,)),
-    "RoiAlign": (roi_align, (16, 22)),
+    "RoiAlign": (roi_align, (16, 22)), "MaxRoiPool": (max_roi_pool, (11, 22)),
+    "Unique": (unique, (11,)), "NonMaxSuppression": (non_max_suppression, (10, 11)),
     "SoftmaxCrossEntropyLoss": cross_entropy("SoftmaxCrossEntropyLoss"),
     "NegativeLogLikelihoodLoss": cross_entropy("NegativeLogLikelihoodLoss"),
     "Cast": (cast, (13, 19)), "DepthToSpace": (depth_to_space, (11, 13)),
@@ -460,7 +523,7 @@ def write_case(folder, name, draw, opset, seed):
     """Whether the evaluator could run the case."""
     model, inputs = model_of(draw, opset, seed)
     try:
-        results = ReferenceEvaluator(model).run(None, inputs)
+        results = ReferenceEvaluator(model, new_ops=[MaxRoiPool]).run(None, inputs)
     except (IndexError, TypeError, ValueError):
         return False
     data = folder / name / "test_data_set_0"
