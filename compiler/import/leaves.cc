@@ -29,8 +29,11 @@ ValueId Leaves::value(int index) {
 
 LiteralPtr Leaves::literal(int index) {
   type(index);
-  (*this)[index].used = true;
-  return (*this)[index].varies ? nullptr : (*this)[index].initial.literal;
+  Leaf& leaf = (*this)[index];
+  leaf.used = true;
+  if (leaf.varies) return nullptr;
+  leaf.read = true;
+  return leaf.initial.literal;
 }
 
 const TensorType& Leaves::type(int index) const {

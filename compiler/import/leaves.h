@@ -24,6 +24,7 @@ struct Leaf {
   std::string error;      // why the tensor cannot be used, if it cannot
   ValueId value = kNone;  // the leaf in the Graph, once a node used it
   bool used = false;      // as a value or as a constant known at compile time
+  bool read = false;      // as a constant known at compile time
   bool varies = false;    // the file's training algorithm updates it
 };
 

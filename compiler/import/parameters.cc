@@ -35,6 +35,7 @@ class RoleAssignment {
       return "it is a running statistic of BatchNormalization";
     }
     if (reached_.count(leaf.value) == 0) return "no differentiable path leads from it to the loss";
+    if (leaf.read) return "a node needs to know what it holds when the model is compiled";
     return "";
   }
 
@@ -56,6 +57,11 @@ class RoleAssignment {
     StateRole& role = state_.graph.value(leaf.value).role;
     const bool statistic = state_.statistics.count(leaf.value) != 0;
     const bool trained = reason.empty() && wanted(leaf);
+    if (state_.training && leaf.read && reached_.count(leaf.value) != 0 && wanted(leaf)) {
+      state_.diagnostics.warning(
+          "initializer \"" + leaf.name + "\"",
+          "is not trained: " + reason + "; --freeze " + leaf.name + " says that it is meant so");
+    }
     if (trained) ++trained_;
     const bool follows = statistic || (leaf.varies && is_float(leaf.type.dtype));
     role = trained       ? StateRole::kParameter

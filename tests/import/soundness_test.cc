@@ -52,6 +52,26 @@ std::string masked(const std::string& op, const std::string& type, const std::st
 
 }  // namespace
 
+TEST_CASE("a tensor that decides how the model is compiled is not trained") {
+  const std::string graph = R"(
+    g (float[4] x) => (float loss) <float ratio = {0.5}, float[4] w = {1, 2, 3, 4}, bool on = {1}> {
+      y = Mul (x, w)
+      d, m = Dropout (y, ratio, on)
+      z = Mul (d, ratio)
+      loss = ReduceSum <keepdims = 0> (z)
+    })";
+  CHECK(has(warnings_of(graph),
+            "initializer \"ratio\": is not trained: a node needs to know what it holds when the "
+            "model is compiled; --freeze ratio says that it is meant so"));
+  ImportOptions options;
+  options.freeze = {"ratio"};
+  CHECK(warnings_of(graph, options).empty());
+  options = {};
+  options.train = {"ratio", "w"};
+  CHECK(has(import_error(model_of(graph), options),
+            "--train ratio: the tensor cannot be trained: a node needs to know what it holds"));
+}
+
 TEST_CASE("BatchNormalization in inference mode is named") {
   const std::string found = warnings_of(normalization("", ""));
   CHECK(has(found, "node \"y\": BatchNormalization normalizes by its running statistics"));
