@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "driver/pipeline.h"
+#include "ir/limits.h"
 #include "support/version.h"
 
 namespace sgtc {
@@ -39,6 +40,9 @@ std::vector<EmitRequest> parse_emit(const std::string& text) {
   return requests;
 }
 
+/// A tensor of one byte per element could have no larger dimension.
+constexpr int64_t kMostSize = kMaxTensorBytes;
+
 /// "B=4,7" adds one plan per value: the product of all `--dim` options.
 void add_dim(const std::string& text,
              std::vector<std::vector<std::pair<std::string, int64_t>>>* plans) {
@@ -50,9 +54,10 @@ void add_dim(const std::string& text,
   for (const auto& plan : *plans) {
     for (const std::string& value : split(text.substr(equals + 1), ',')) {
       int64_t size = 0;
-      if (!CLI::detail::lexical_cast(value, size) || size < 1) {
-        throw CLI::ValidationError(
-            "--dim", "expected a size of at least 1, found '" + value + "' in '" + text + "'");
+      if (!CLI::detail::lexical_cast(value, size) || size < 1 || size > kMostSize) {
+        throw CLI::ValidationError("--dim", "expected a size from 1 to " +
+                                                std::to_string(kMostSize) + ", found '" + value +
+                                                "' in '" + text + "'");
       }
       product.push_back(plan);
       product.back().emplace_back(text.substr(0, equals), size);

@@ -13,7 +13,7 @@
 namespace sgtc {
 namespace {
 
-constexpr int64_t kMaxIterations = int64_t{1} << 20;
+constexpr int64_t kMaxIterations = int64_t{1} << 16;
 constexpr int64_t kScanWithoutBatch = 9;
 
 bool truth_of(const LiteralPtr& literal, const std::string& what) {

@@ -15,7 +15,7 @@ bool is_control_flow(const onnx::NodeProto& node, int64_t since);
 /// condition and the number of iterations must be known when the model is compiled. `scope` is
 /// that of the node, which bodies see. Returns one binding per output; they are marked failed when
 /// a node of a body failed, which is reported already. Throws Error, without naming the node, for
-/// bodies that do not fit the node and for more than 2^20 iterations.
+/// bodies that do not fit the node and for more than 2^16 iterations.
 std::vector<Binding> lower_control_flow(ImportState& state, const onnx::NodeProto& node,
                                         const std::vector<Binding>& inputs, const Scope& scope,
                                         const Surroundings& surroundings);

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "import/model.h"
 #include "support/diagnostics.h"
 #include "support/file.h"
 
@@ -33,11 +34,24 @@ Entry entry_of(const onnx::TensorProto& tensor) {
     if (pair.key() == "length") entry.length = parse_count("length", pair.value());
   }
   if (entry.location.empty()) throw Error("external data: the entry names no file");
+  if (static_cast<int64_t>(entry.location.size()) > kMaxNameLength) {
+    throw Error("external data: the name of the file has " + std::to_string(entry.location.size()) +
+                " characters, the limit is " + std::to_string(kMaxNameLength));
+  }
   return entry;
 }
 
+// Links are followed. A name that cannot be resolved, as one that is too long or a circle of links,
+// is refused here, since what it stands for is not known.
 bool is_beneath(const fs::path& folder, const fs::path& file) {
-  const fs::path relative = fs::weakly_canonical(file).lexically_relative(fs::canonical(folder));
+  std::error_code fault;
+  const fs::path root = fs::canonical(folder, fault);
+  const fs::path target = fault ? fs::path() : fs::weakly_canonical(file, fault);
+  if (fault) {
+    throw Error("external data file \"" + file.filename().string() + "\": " + fault.message() +
+                "; put it beside the model and name it relative to the folder");
+  }
+  const fs::path relative = target.lexically_relative(root);
   return !relative.empty() && *relative.begin() != "..";
 }
 
@@ -52,9 +66,11 @@ void refuse_outside(const fs::path& folder, const std::string& location) {
   }
 }
 
-// Another name of a file may lie anywhere, also where the model must not reach.
+// Another name of a file may lie anywhere, also where the model must not reach. What is no file is
+// refused when it is opened.
 void refuse_hard_link(const fs::path& path, const std::string& location) {
   std::error_code missing;
+  if (!fs::is_regular_file(path, missing)) return;
   const std::uintmax_t names = fs::hard_link_count(path, missing);
   if (missing || names <= 1) return;
   throw Error(

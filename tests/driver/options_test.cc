@@ -98,6 +98,7 @@ TEST_CASE("usage errors exit with 2") {
       {"m.onnx", "--dim", "B"},
       {"m.onnx", "--dim", "B=x"},
       {"m.onnx", "--dim", "B=0"},
+      {"m.onnx", "--dim", "B=9223372036854775808"},
       {"m.onnx", "--padding-index", "table"},
       {"m.onnx", "--padding-index", "table=-1"},
       {"m.onnx", "--emit", "pdf"},

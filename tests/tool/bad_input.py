@@ -4,6 +4,7 @@ bad_input.py [TEST...]
 """
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -85,6 +86,15 @@ def test_external_data(bench):
     for location in ("../secret.bin", str(secret), "a/../../secret.bin", "link.bin"):
         result = bench.refuse(external_model(location))
         expect_text(result, '"w"', location, "outside")
+    bench.path("loop.bin").symlink_to("loop.bin")
+    for location, word in (("loop.bin", "symbolic links"), ("x" * 300, "too long"),
+                           ("x/" * 3000, "6000 characters"), (".", "directory"),
+                           ("pipe", "regular file")):
+        if location == "pipe":
+            os.mkfifo(bench.path("pipe"))
+        result = bench.refuse(external_model(location))
+        expect_text(result, '"w"', word)
+        assert len(result.stderr.splitlines()) == 1 and len(result.stderr) < 1000, result.stderr
 
 
 def test_unsupported_operators_are_all_named(bench):
