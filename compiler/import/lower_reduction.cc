@@ -60,14 +60,19 @@ ValueId bound_of_nothing(Lowering& n, DType dtype, bool lowest) {
   return n.constant(make_literal(dtype, {}, std::vector<int64_t>{bound}));
 }
 
+// A maximum or minimum, also of nothing, which the Graph's operators refuse.
+ValueId extreme(Lowering& n, Op op, ValueId x, const Axes& axes) {
+  Shape kept = n.shape(x);
+  if (element_count(kept) != 0) return n.reduce(op, x, axes);
+  for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
+  return n.broadcast(bound_of_nothing(n, n.dtype(x), op == Op::kReduceMax), kept);
+}
+
 template <Op op>
 ValueIds simple(Lowering& n) {
   return over_axes(n, [&n](ValueId x, const Axes& axes) {
-    if ((op == Op::kReduceMax || op == Op::kReduceMin) && element_count(n.shape(x)) == 0) {
-      Shape kept = n.shape(x);
-      for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
-      return n.broadcast(bound_of_nothing(n, n.dtype(x), op == Op::kReduceMax), kept);
-    }
+    const bool is_extreme = op == Op::kReduceMax || op == Op::kReduceMin;
+    if (is_extreme && element_count(n.shape(x)) == 0) return extreme(n, op, x, axes);
     if (n.dtype(x) != DType::kBool) return n.reduce(op, x, axes);
     return n.cast(n.reduce(op, n.cast(x, DType::kUInt8), axes), DType::kBool);
   });
@@ -103,7 +108,7 @@ ValueIds lower_log_sum(Lowering& n) {
 // log Σ exp(x - m) + m with the maximum m, or 0 in its place where m is infinite.
 ValueIds lower_log_sum_exp(Lowering& n) {
   return over_axes(n, [&n](ValueId x, const Axes& axes) {
-    const ValueId maximum = n.reduce(Op::kReduceMax, x, axes);
+    const ValueId maximum = extreme(n, Op::kReduceMax, x, axes);
     const ValueId infinite =
         n.add(Op::kIsInf, {maximum}, {{"positive", int64_t{1}}, {"negative", int64_t{1}}});
     const ValueId shift = n.where(infinite, n.scalar(n.dtype(x), 0), maximum);

@@ -50,3 +50,19 @@ TEST_CASE("axes by attribute, none at all, and none as identity") {
   CHECK(import_error("g (float[2] x) => (float[2] y) { y = ReduceSum <axes = [1]> (x) }", 11) ==
         "node \"y\" (ReduceSum): axis 1 is out of range for a tensor of rank 1");
 }
+
+TEST_CASE("reductions of no elements") {
+  const auto of_nothing = [](const std::string& op) {
+    return output_of(
+        "g (float[1,0] x) => (float[1,1] y) <int64[1] axes = {1}> { y = " + op + " (x, axes) }",
+        {{"x", {}}}, 20);
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [op, value] :
+       {std::pair("ReduceSum", 0.0), std::pair("ReduceProd", 1.0), std::pair("ReduceL2", 0.0),
+        std::pair("ReduceMax", -infinity), std::pair("ReduceMin", infinity),
+        std::pair("ReduceLogSum", -infinity), std::pair("ReduceLogSumExp", -infinity)}) {
+    INFO(op);
+    CHECK(of_nothing(op) == std::vector<double>{value});
+  }
+}
