@@ -98,6 +98,16 @@ ModelCompiler::~ModelCompiler() {
 }
 
 Reached ModelCompiler::compile(std::span<const uint8_t> file) const {
+  Options options = write(file);
+  if (compiles(options)) return Reached::kPlan;
+  options.stop_after = "import";
+  return compiles(options) ? Reached::kAutodiff : Reached::kRefused;
+}
+
+bool ModelCompiler::plans(std::span<const uint8_t> file) const { return compiles(write(file)); }
+
+// Writes the file and returns the options to compile it with, up to the plan.
+Options ModelCompiler::write(std::span<const uint8_t> file) const {
   std::ofstream(path(), std::ios::binary)
       .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
   onnx::ModelProto model;
@@ -109,10 +119,7 @@ Reached ModelCompiler::compile(std::span<const uint8_t> file) const {
   }
   options.model = path();
   options.stop_after = "plan";
-  if (compiles(options)) return Reached::kPlan;
-  // What was refused by then is compiled again to see by which stage.
-  options.stop_after = "import";
-  return compiles(options) ? Reached::kAutodiff : Reached::kRefused;
+  return options;
 }
 
 Options options_for(const onnx::ModelProto& model) {

@@ -34,13 +34,18 @@ class ModelCompiler {
   ModelCompiler(const ModelCompiler&) = delete;
   ModelCompiler& operator=(const ModelCompiler&) = delete;
 
-  /// Refusals of the model are results; anything else is a fault of sgtc and is thrown.
+  /// Refusals of the model are results; anything else is a fault of sgtc and is thrown. What is
+  /// refused is compiled again to see by which stage.
   Reached compile(std::span<const uint8_t> file) const;
+  /// Compiles once; whether there is a plan.
+  bool plans(std::span<const uint8_t> file) const;
 
   /// The file that is being compiled.
   std::string path() const { return folder_ + "/model.onnx"; }
 
  private:
+  Options write(std::span<const uint8_t> file) const;
+
   std::string folder_;
 };
 
