@@ -20,6 +20,7 @@ struct Coverage {
   int fanning = 0;         // with a value that has three users or more
 
   void add(const Graph& graph);
+  void add(const Coverage& other);
 };
 
 /// Builds a forward graph operator by operator. Operands are values that exist, the newest with

@@ -9,6 +9,7 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/gradient_check.h"
+#include "autodiff/gradients.h"
 #include "codegen/random_graph_makers.h"
 #include "codegen/run_graph.h"
 #include "passes/eliminate_common_subexpressions.h"
@@ -45,6 +46,14 @@ void Coverage::add(const Graph& graph) {
   empty += has_empty ? 1 : 0;
   single += has_single ? 1 : 0;
   fanning += most_users >= 3 ? 1 : 0;
+}
+
+void Coverage::add(const Coverage& other) {
+  for (const auto& [op, graphs] : other.used) used[op] += graphs;
+  deep += other.deep;
+  empty += other.empty;
+  single += other.single;
+  fanning += other.fanning;
 }
 
 int64_t RandomGraph::integer(int64_t low, int64_t high) {
@@ -235,6 +244,16 @@ bool is_well_conditioned(const Graph& graph, const std::map<std::string, Values>
 
 }  // namespace
 
+TEST_CASE("random graphs draw every operator that has a gradient") {
+  const std::vector<Op> drawn = RandomGraph::operators();
+  for (int i = 0; i < kOpCount; ++i) {
+    const Op op = Op(i);
+    if (gradient_rule(op) == nullptr || info(op).kind == OpKind::kMicroBatch) continue;
+    INFO(name_of(op));
+    CHECK(std::count(drawn.begin(), drawn.end(), op) == 1);
+  }
+}
+
 TEST_CASE("random graphs compute what an interpreter in double computes") {
   const int count = graph_count();
   Coverage coverage;
@@ -242,7 +261,8 @@ TEST_CASE("random graphs compute what an interpreter in double computes") {
   int checked = 0;
   for (int seed = 1; seed <= count; ++seed) {
     INFO("seed " << seed);
-    const Graph forward = RandomGraph(static_cast<unsigned>(seed)).build(12 + seed % 12, coverage);
+    Coverage shown;
+    const Graph forward = RandomGraph(static_cast<unsigned>(seed)).build(12 + seed % 12, shown);
     verify(forward, "the generator");
     std::map<std::string, Values> parameters = initial_parameters(forward);
     // Single precision has to start from the same numbers.
@@ -270,6 +290,7 @@ TEST_CASE("random graphs compute what an interpreter in double computes") {
       CHECK(found < kTolerance);
       worst = std::max(worst, found);
     }
+    coverage.add(shown);
     ++checked;
   }
   std::printf(
