@@ -27,11 +27,12 @@ void append_key(const std::vector<Guard>& guards, std::vector<int64_t>& key) {
 namespace {
 
 std::vector<int64_t> key_of(const Expression& expression) {
-  std::vector<int64_t> key = {
-      static_cast<int64_t>(expression.kind),           static_cast<int64_t>(expression.op),
-      static_cast<int64_t>(expression.dtype),          expression.argument,
-      std::bit_cast<int64_t>(expression.real),         expression.integer,
-      static_cast<int64_t>(expression.operands.size())};
+  std::vector<int64_t> key;
+  key.reserve(16 + expression.operands.size() + expression.index.coefficients.size());
+  key = {static_cast<int64_t>(expression.kind),           static_cast<int64_t>(expression.op),
+         static_cast<int64_t>(expression.dtype),          expression.argument,
+         std::bit_cast<int64_t>(expression.real),         expression.integer,
+         static_cast<int64_t>(expression.operands.size())};
   key.insert(key.end(), expression.operands.begin(), expression.operands.end());
   append_key(expression.index, key);
   append_key(expression.guards, key);
@@ -42,7 +43,7 @@ std::vector<int64_t> key_of(const Expression& expression) {
 
 ExpressionId NestBody::add(Expression expression) {
   auto [at, inserted] =
-      interned_.emplace(key_of(expression), static_cast<ExpressionId>(expressions_.size()));
+      interned_.try_emplace(key_of(expression), static_cast<ExpressionId>(expressions_.size()));
   if (inserted) expressions_.push_back(std::move(expression));
   return at->second;
 }

@@ -61,9 +61,11 @@ bool NestWalk::find_storable(ValueId value, AffineIndex* index, ExpressionId* ex
   std::vector<bool> all(atoms_.size(), true);
   std::vector<bool> parallel;
   for (const Atom& atom : atoms_) parallel.push_back(!atom.reduced);
-  for (const Visited& visited : visited_[value]) {
+  const auto [begin, end] = visited_.equal_range(value);
+  for (auto at = begin; at != end; ++at) {
+    const Visited& visited = at->second;
     if (!visited.guards.empty()) continue;
-    AffineIndex linear = linear_index(visited.map, graph_.shape(value), atoms_.size());
+    AffineIndex linear = linear_index(*visited.map, graph_.shape(value), atoms_.size());
     if (!is_bijective(linear, count, atoms_, all) &&
         !is_bijective(linear, count, atoms_, parallel)) {
       continue;

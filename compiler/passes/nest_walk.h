@@ -1,6 +1,7 @@
 // The walk over the nodes of a nest, from its outputs to its inputs. Internal to build_loop_nest.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,7 +38,7 @@ class NestWalk {
   using Guards = std::vector<Guard>;
 
   struct Visited {
-    ElementMap map;
+    const ElementMap* map;  // in maps_
     Guards guards;
     ExpressionId expression;
   };
@@ -71,6 +72,7 @@ class NestWalk {
   ExpressionId select(const Guards& conditions, ExpressionId yes, ExpressionId no, DType dtype);
   AffineIndex checked_index(Op op, ValueId indices, const ElementMap& map, const Guards& guards,
                             int64_t extent);
+  const ElementMap* kept(const ElementMap& map);
   AffineIndex zero() const { return AffineIndex(atoms_.size()); }
   AffineIndex identity() const;                 // row-major over all atoms
   AffineIndex linear_over(bool reduced) const;  // over the reduced ones or the others
@@ -89,7 +91,8 @@ class NestWalk {
   std::vector<Atom> atoms_;
   std::set<NodeId> nodes_;
   std::vector<Store> stores_;
-  std::map<ValueId, std::vector<Visited>> visited_;
+  std::multimap<ValueId, Visited> visited_;
+  std::deque<ElementMap> maps_;             // each once: most values of a nest have the same
   std::map<ValueId, ElementMap> followed_;  // epilogues: where the anchor's element goes
 };
 

@@ -25,14 +25,23 @@ ExpressionId identity_of(NestBody& body, Op op, DType dtype) {
 }  // namespace
 
 ExpressionId NestWalk::value(ValueId id, const ElementMap& map, const Guards& guards) {
-  for (const Visited& visited : visited_[id]) {
-    if (visited.map == map && visited.guards == guards) return visited.expression;
+  const auto [begin, end] = visited_.equal_range(id);
+  for (auto at = begin; at != end; ++at) {
+    if (*at->second.map == map && at->second.guards == guards) return at->second.expression;
   }
   if (body_.size() > kMaxExpressions) return kNone;
   ExpressionId expression =
       is_inside(id) ? compute(*graph_.producer(id), id, map, guards) : outside(id, map, guards);
-  if (expression != kNone) visited_[id].push_back({map, guards, expression});
+  if (expression != kNone) visited_.emplace(id, Visited{kept(map), guards, expression});
   return expression;
+}
+
+const ElementMap* NestWalk::kept(const ElementMap& map) {
+  for (const ElementMap& known : maps_) {
+    if (known == map) return &known;
+  }
+  maps_.push_back(map);
+  return &maps_.back();
 }
 
 ExpressionId NestWalk::outside(ValueId id, const ElementMap& map, const Guards& guards) {
@@ -74,8 +83,9 @@ ExpressionId NestWalk::compute(const Node& node, ValueId id, const ElementMap& m
 
 ExpressionId NestWalk::broadcast_value(ValueId id, const ElementMap& map, const Guards& guards) {
   const Shape& shape = graph_.shape(id);
-  ElementMap inner;
   size_t skipped = map.size() - shape.size();
+  if (skipped == 0 && std::count(shape.begin(), shape.end(), 1) == 0) return value(id, map, guards);
+  ElementMap inner;
   for (size_t d = 0; d < shape.size(); ++d) {
     inner.push_back(shape[d] == 1 ? zero() : map[skipped + d]);
   }
@@ -84,6 +94,7 @@ ExpressionId NestWalk::broadcast_value(ValueId id, const ElementMap& map, const 
 
 ExpressionId NestWalk::elementwise(const Node& node, const ElementMap& map, const Guards& guards) {
   std::vector<ExpressionId> operands;
+  operands.reserve(node.operands.size());
   for (ValueId operand : node.operands) {
     operands.push_back(broadcast_value(operand, map, guards));
     if (operands.back() == kNone) return kNone;
