@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -37,21 +36,7 @@ def run_executable(steps):
     held_out = ["--eval", f"input_ids,labels={WORK / 'held_out.bin'}"]
     subprocess.run([WORK / "train", *tokens, *held_out, "--steps", str(steps), "--log", log],
                    check=True)
-    return read_safetensors(weights), log
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__":
-            continue
-        assert entry["dtype"] == "F32", (name, entry["dtype"])
-        begin, end = entry["data_offsets"]
-        values = np.frombuffer(data[8 + length + begin:8 + length + end], "<f4")
-        tensors[name] = torch.from_numpy(values.reshape(entry["shape"]).copy())
-    return tensors
+    return torch_run.read_safetensors(weights), log
 
 
 def gpt_loss(w, heads, input_ids, labels):

@@ -1,9 +1,24 @@
-"""What the comparisons with PyTorch share: rows, training and loss curves."""
+"""What the comparisons with PyTorch share: weights, rows, training and loss curves."""
 
 import json
 
 import numpy as np
 import torch
+
+
+def read_safetensors(path):
+    """The tensors of a file by name; all are of f32."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        assert entry["dtype"] == "F32", (name, entry["dtype"])
+        begin, end = entry["data_offsets"]
+        values = np.frombuffer(data[8 + length + begin:8 + length + end], "<f4")
+        tensors[name] = torch.from_numpy(values.reshape(entry["shape"]).copy())
+    return tensors
 
 
 def windows(path, seq):

@@ -146,12 +146,68 @@ def vit(w, feeds, heads, **_):
     return functional.cross_entropy(logits, feeds["labels"])
 
 
+def mlp(w, feeds):
+    x = feeds["x"]
+    for i in range(count(w, "fc.")):
+        x = functional.relu(linear(w, f"fc.{i}", x))
+    return functional.cross_entropy(linear(w, "logits", x), feeds["labels"])
+
+
+def batch_norm(w, name, x):
+    return functional.batch_norm(x, w[name + ".running_mean"], w[name + ".running_var"],
+                                 w[name + ".weight"], w[name + ".bias"], training=True)
+
+
+def cnn(w, feeds):
+    x = feeds["x"]
+    for i in range(count(w, "block.")):
+        block = f"block.{i}."
+        x = functional.conv2d(x, w[block + "conv.weight"], padding=1)
+        x = functional.max_pool2d(functional.relu(batch_norm(w, block + "bn", x)), 2)
+    return functional.cross_entropy(linear(w, "logits", x.flatten(1)), feeds["labels"])
+
+
+def resnet(w, feeds):
+    def normalized(prefix, number, x, stride=1):
+        weight = w[f"{prefix}conv{number}.weight"]
+        x = functional.conv2d(x, weight, stride=stride, padding=weight.shape[-1] // 2)
+        return batch_norm(w, f"{prefix}bn{number}", x)
+
+    x = functional.relu(normalized("", 1, feeds["x"], stride=2))
+    x = functional.max_pool2d(x, 3, 2, 1)
+    for stage in range(1, 1 + count_stages(w)):
+        for i in range(count(w, f"layer{stage}.")):
+            block = f"layer{stage}.{i}."
+            stride = 2 if stage > 1 and i == 0 else 1
+            if block + "conv3.weight" in w:
+                y = functional.relu(normalized(block, 1, x))
+                y = functional.relu(normalized(block, 2, y, stride))
+                y = normalized(block, 3, y)
+            else:
+                y = functional.relu(normalized(block, 1, x, stride))
+                y = normalized(block, 2, y)
+            if block + "downsample.0.weight" in w:
+                x = functional.conv2d(x, w[block + "downsample.0.weight"], stride=stride)
+                x = batch_norm(w, block + "downsample.1", x)
+            x = functional.relu(x + y)
+    return functional.cross_entropy(linear(w, "fc", x.mean((2, 3))), feeds["labels"])
+
+
+def count_stages(w):
+    """How many layer1.…, layer2.…, … there are."""
+    return next(i for i in range(1, len(w)) if f"layer{i + 1}.0.conv1.weight" not in w)
+
+
 def loss_of(command, options):
     """The loss of a model of sgtc-model as a function of weights and feeds; None: not written here.
 
     `options` maps options of sgtc-model to values; it needs --heads, and --kv-heads for Llama.
     """
-    function = {"gpt2": gpt2, "llama": llama, "bert": bert, "vit": vit}.get(command.split("-")[0])
+    family = command.split("-")[0].rstrip("0123456789")
+    function = {"mlp": mlp, "cnn": cnn, "resnet": resnet}.get(family)
+    if function is not None:
+        return function
+    function = {"gpt": gpt2, "llama": llama, "bert": bert, "vit": vit}.get(family)
     if function is None:
         return None
     sizes = {"heads": int(options["--heads"])}
