@@ -128,6 +128,16 @@ const std::vector<Preset<LlamaConfig>>& llama_presets() {
                                                              .vocab = 128256,
                                                              .tied = false,
                                                              .rope_base = 500000,
+                                                             .rope_factor = 1}},
+                                                           {"llama-70b",
+                                                            {.layers = 80,
+                                                             .width = 8192,
+                                                             .heads = 64,
+                                                             .kv_heads = 8,
+                                                             .hidden = 28672,
+                                                             .vocab = 128256,
+                                                             .tied = false,
+                                                             .rope_base = 500000,
                                                              .rope_factor = 1}}};
   return presets;
 }

@@ -130,8 +130,8 @@ struct Preset {
 };
 const std::vector<Preset<ResnetConfig>>& resnet_presets();  // resnet18, 34, 50, 101, 152
 const std::vector<Preset<Gpt2Config>>& gpt2_presets();      // gpt2-124m, -medium, -large, -xl
-const std::vector<Preset<LlamaConfig>>& llama_presets();    // llama-1b (3.2), -7b (2), -8b (3)
-const std::vector<Preset<BertConfig>>& bert_presets();      // bert-base, -large
-const std::vector<Preset<VitConfig>>& vit_presets();        // vit-s16, -b16, -l16
+const std::vector<Preset<LlamaConfig>>& llama_presets();  // llama-1b (3.2), -7b (2), -8b, -70b (3)
+const std::vector<Preset<BertConfig>>& bert_presets();    // bert-base, -large
+const std::vector<Preset<VitConfig>>& vit_presets();      // vit-s16, -b16, -l16
 
 }  // namespace sgtc::models

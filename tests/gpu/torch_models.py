@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 ROTATION = {"llama": (500000.0, 32.0), "llama-1b": (500000.0, 32.0), "llama-7b": (10000.0, 1.0),
-            "llama-8b": (500000.0, 1.0)}
+            "llama-8b": (500000.0, 1.0), "llama-70b": (500000.0, 1.0)}
 
 
 def linear(w, name, x):

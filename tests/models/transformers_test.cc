@@ -20,8 +20,10 @@ LlamaConfig small_llama() {
 
 TEST_CASE("Llamas have the published numbers of parameters") {
   CHECK(parameter_counts(llama_presets(), llama) ==
-        std::map<std::string, int64_t>{
-            {"llama-1b", 1235814400}, {"llama-7b", 6738415616}, {"llama-8b", 8030261248}});
+        std::map<std::string, int64_t>{{"llama-1b", 1235814400},
+                                       {"llama-7b", 6738415616},
+                                       {"llama-8b", 8030261248},
+                                       {"llama-70b", 70553706496}});
 }
 
 TEST_CASE("BERTs have the published numbers of parameters") {
