@@ -144,10 +144,4 @@ void fill_costs(const Graph& graph, const Group& group, KernelSpec& kernel) {
   for (const ValueId value : group.outputs) kernel.bytes += bytes_of(graph.type(value));
 }
 
-double seconds_of(int64_t flops, int64_t bytes, const CpuModel& model) {
-  const double compute = static_cast<double>(flops) / model.flops_per_second;
-  const double memory = static_cast<double>(bytes) / model.bytes_per_second;
-  return std::max(compute, memory) + model.seconds_per_call;
-}
-
 }  // namespace sgtc

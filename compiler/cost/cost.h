@@ -1,4 +1,4 @@
-// Operations and bytes of graph nodes and kernels, and a rough time from them.
+// Operations and bytes of graph nodes and kernels.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,5 @@ int64_t bytes_of(const TensorType& type);
 /// Sets `flops` (sum over the group's nodes) and `bytes` (each argument read and written once: the
 /// least traffic that the kernel can have) of `kernel`. A gather counts the rows that it reads.
 void fill_costs(const Graph& graph, const Group& group, KernelSpec& kernel);
-
-/// Sustained rates of one nominal core of a server CPU with AVX2. The prediction of a plan must
-/// not depend on the machine that compiles it, so these are constants, and the true rate of a run
-/// may differ by a factor of a few.
-struct CpuModel {
-  double flops_per_second = 50e9;
-  double bytes_per_second = 12e9;
-  double seconds_per_call = 1e-6;
-};
-
-/// The larger of computing and memory time (roofline), plus the launch.
-double seconds_of(int64_t flops, int64_t bytes, const CpuModel& model = {});
 
 }  // namespace sgtc

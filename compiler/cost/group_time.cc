@@ -8,16 +8,13 @@
 namespace sgtc {
 namespace {
 
-// Of the first argument that is a 16-bit float, else of the first one.
-std::string type_of(const Graph& graph, const KernelSpec& kernel) {
-  std::string first;
+std::string dtype_of(const Graph& graph, const KernelSpec& kernel) {
+  std::vector<std::string> dtypes;
   for (const KernelArgument& argument : kernel.arguments) {
     if (argument.kind != KernelArgument::Kind::kValue) continue;
-    const DType dtype = graph.dtype(argument.value);
-    if (is_float(dtype) && size_of(dtype) == 2) return std::string(name_of(dtype));
-    if (first.empty()) first = std::string(name_of(dtype));
+    dtypes.emplace_back(name_of(graph.dtype(argument.value)));
   }
-  return first;
+  return rated_dtype(dtypes);
 }
 
 double seconds_of_group(const KernelizedGraph& program, size_t g, const KernelClock& clock) {
@@ -26,7 +23,7 @@ double seconds_of_group(const KernelizedGraph& program, size_t g, const KernelCl
   KernelSpec cost;
   fill_costs(*program.graph, group, cost);
   const KernelSpec& kernel = program.kernels[g];
-  const std::string dtype = type_of(*program.graph, kernel);
+  const std::string dtype = dtype_of(*program.graph, kernel);
   return clock.time({kernel.symbol, kernel.kind, dtype, cost.flops, cost.bytes, kernel.blocks})
       .seconds;
 }

@@ -1,5 +1,7 @@
 #include "cost/hardware.h"
 
+#include <algorithm>
+
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -74,6 +76,11 @@ constexpr GpuSheet kH100 = {"h100", 132, 989e12, 67e12, 3.35e12, 450e9, 45e9};
 constexpr GpuSheet kH200 = {"h200", 132, 989e12, 67e12, 4.8e12, 450e9, 45e9};
 
 }  // namespace
+
+int64_t Hardware::units_of_rank(int64_t ranks) const {
+  if (is_gpu()) return units;
+  return std::max<int64_t>(1, units / (ranks_per_host > 0 ? ranks_per_host : ranks));
+}
 
 const std::vector<std::string>& hardware_presets() {
   static const std::vector<std::string> kNames = {"cpu", "a100", "h100", "h200"};

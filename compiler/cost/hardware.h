@@ -71,13 +71,21 @@ struct Hardware {
   int64_t eager_bytes = 0;  // up to so many leave a sender before the receiver takes them
 
   bool is_gpu() const { return device == "gpu"; }
+
+  /// Units that each of so many ranks computes on: those of its GPU, or its share of a host's
+  /// cores, at least one. That is what the runtime gives it.
+  int64_t units_of_rank(int64_t ranks) const;
+  /// The host of a rank, by its number: ranks fill one host after the other.
+  int64_t host_of_rank(int64_t rank) const {
+    return ranks_per_host > 0 ? rank / ranks_per_host : 0;
+  }
 };
 
 /// "cpu", "a100", "h100", "h200".
 const std::vector<std::string>& hardware_presets();
 
-/// A preset by name. "cpu" is a nominal server with AVX2 that 64 ranks share, one core each, at the
-/// rates that plans for CPUs are cut and ordered by; a real one may differ by a factor of a few.
+/// A preset by name. "cpu" is a nominal server with AVX2 that 64 ranks share, one core each; a real
+/// one may differ by a factor of a few.
 /// The GPUs are SXM boards, eight to a host: "h200" has figures measured on one
 /// (docs/performance.md), the other two the same shares of their data sheets' peaks, and were not
 /// measured. Throws Error for another name.

@@ -25,6 +25,13 @@ double squares(const Hardware& hardware, const std::string& kind, const KernelRa
 
 }  // namespace
 
+std::string rated_dtype(const std::vector<std::string>& arguments) {
+  for (const std::string& dtype : arguments) {
+    if (dtype == "bf16" || dtype == "f16") return dtype;
+  }
+  return arguments.empty() ? "" : arguments.front();
+}
+
 double roofline_seconds(const KernelRate& rate, int64_t flops, int64_t bytes, int64_t units,
                         double memory_bytes_per_second) {
   const auto count = static_cast<double>(units);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cost/hardware.h"
 
@@ -12,13 +13,17 @@ namespace sgtc {
 /// What the time of a kernel depends on.
 struct KernelWork {
   std::string symbol;
-  std::string kind;  // as in a plan: loop, matmul …
-  std::string
-      dtype;  // a 16-bit float if an argument has that type: such products have units of their own
+  std::string kind;   // as in a plan: loop, matmul …
+  std::string dtype;  // as of `rated_dtype`
   int64_t flops = 0;
   int64_t bytes = 0;
   int64_t blocks = 1;
 };
+
+/// The type that a kernel's time goes by, of those of its arguments: the first 16-bit float, since
+/// such products have units of their own, else the first. What is added up in f32 may come before
+/// the operands.
+std::string rated_dtype(const std::vector<std::string>& arguments);
 
 /// A kernel's call on a rank of its own: on so many units it takes so many seconds.
 struct KernelTime {

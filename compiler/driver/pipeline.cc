@@ -356,6 +356,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
   }
   for (const auto& [name, size] : dims) input.dims[name] = size;
   input.optimizer = optimizer_name(optimizer_, *model_);
+  input.hardware = hardware_;
   // Buffers, tasks and schedules: what the executable will do is decided here.
   programs.built = passes.time("build-plan", [&] {
     programs.weights = weights_;

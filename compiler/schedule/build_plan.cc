@@ -11,6 +11,7 @@
 #include "schedule/merge_calls.h"
 #include "schedule/step_tasks.h"
 #include "schedule/storage.h"
+#include "schedule/task_times.h"
 #include "schedule/timeline.h"
 #include "schedule/transfers.h"
 #include "support/diagnostics.h"
@@ -33,7 +34,10 @@ std::vector<plan::Control> control_scalars(const Graph& train) {
 class Builder {
  public:
   Builder(const PlanInput& input, WeightsBlob& weights)
-      : input_(input), weights_(weights), positions_(static_cast<size_t>(input.mesh.pp)) {}
+      : input_(input),
+        weights_(weights),
+        times_(input.hardware, input.mesh, input.communication_blocks),
+        positions_(static_cast<size_t>(input.mesh.pp)) {}
 
   BuiltPlan run() {
     fill_header();
@@ -54,8 +58,7 @@ class Builder {
     built_.kernels = std::move(kernels_.specs());
     plan().model_fingerprint = fingerprint();
     plan().prediction.bubble = train.bubble;
-    // Costs are those of a CPU's core; relative to each other they do for a GPU.
-    if (!input_.train.kernels.target.is_gpu()) plan().prediction.step_seconds = train.seconds;
+    plan().prediction.step_seconds = train.seconds;
     return std::move(built_);
   }
 
@@ -99,7 +102,14 @@ class Builder {
       program.tasks = form_tasks(program.step, is_evaluation, bucket_bytes(program.step));
       program.lifetimes = find_lifetimes(program.step, program.tasks,
                                          {plan().micro_batches, program.slots, is_evaluation});
-      tasks.push_back({&program.step, program.tasks, seconds_of(program), order, program.slots});
+      for (const StepCall& call : program.step.calls) {
+        if (call.kind == StepCall::Kind::kKernel) kernels_.add(*placed.kernels.graph, call);
+      }
+      std::vector<double> seconds;
+      for (const StepTask& task : program.tasks) {
+        seconds.push_back(times_.seconds(program.step, task, kernels_, position));
+      }
+      tasks.push_back({&program.step, program.tasks, std::move(seconds), order, program.slots});
       if (!is_evaluation) built_.groups_of_calls.push_back(groups_of_calls(program));
     }
     return build_timeline(tasks, plan().micro_batches);
@@ -139,43 +149,6 @@ class Builder {
   int64_t bucket_bytes(const StepCalls& step) const {
     return input_.bucket_bytes > 0 ? input_.bucket_bytes
                                    : default_bucket_bytes(reduced_bytes(step));
-  }
-
-  std::vector<double> seconds_of(const PositionProgram& program) {
-    std::vector<double> seconds;
-    for (const StepTask& task : program.tasks) {
-      double sum = 0;
-      int64_t bytes = 0;
-      for (const size_t c : task.calls) {
-        const StepCall& call = program.step.calls[c];
-        if (call.kind == StepCall::Kind::kKernel) {
-          kernels_.add(*program.program->graph, call);
-          sum += kernels_.seconds_of(call.kernel->symbol);
-        } else {
-          bytes += bytes_moved(program, call);
-        }
-      }
-      if (task.kind != StepCall::Kind::kKernel) {
-        sum = input_.link.seconds_per_message +
-              static_cast<double>(bytes) / input_.link.bytes_per_second;
-      }
-      seconds.push_back(sum);
-    }
-    return seconds;
-  }
-
-  // Bytes that leave this rank: of a ring, for collectives.
-  int64_t bytes_moved(const PositionProgram& program, const StepCall& call) const {
-    int64_t bytes = 0;
-    const bool transfer =
-        call.kind == StepCall::Kind::kSend || call.kind == StepCall::Kind::kReceive;
-    for (const StorageId id : call.arguments) {
-      bytes += program.step.storages[static_cast<size_t>(id)].bytes;
-      if (!transfer) break;
-    }
-    const int64_t dp = input_.mesh.dp;
-    if (call.kind == StepCall::Kind::kAllReduce) return 2 * bytes * (dp - 1) / dp;
-    return transfer ? bytes : bytes * (dp - 1) / dp;
   }
 
   void check_results() {
@@ -250,6 +223,7 @@ class Builder {
   const PlanInput& input_;
   WeightsBlob& weights_;
   BuiltPlan built_;
+  const TaskTimes times_;
   KernelTable kernels_;
   std::vector<std::deque<PositionProgram>> positions_;  // stays in place: calls point into it
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cost/hardware.h"
 #include "mesh/mesh.h"
 #include "partition/partition.h"
 #include "partition/placement.h"
@@ -31,12 +32,6 @@ struct PlacedProgram {
   Placement placement;
 };
 
-/// The links between ranks, for the order in which communications are issued.
-struct LinkModel {
-  double bytes_per_second = 5e9;  // shared memory of one host
-  double seconds_per_message = 5e-6;
-};
-
 struct PlanInput {
   PlacedProgram train;
   /// Forward only, for the same target. States and feeds are those of `train` with the same names,
@@ -47,7 +42,8 @@ struct PlanInput {
   Mesh mesh;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t bucket_bytes = 0;  // of gradients that are reduced as one; 0: chosen
-  LinkModel link;
+  /// By whose times kernels and communications are ordered.
+  Hardware hardware = default_hardware("cpu");
   int64_t communication_blocks = 0;  // of a GPU, that each communicator may have; 0 on CPUs
   std::string model;                 // its name
   std::string model_text;            // what identifies it: hashed with states and optimizer

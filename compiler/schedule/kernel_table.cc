@@ -50,9 +50,4 @@ void KernelTable::add(const Graph& graph, const StepCall& call) {
   }
 }
 
-double KernelTable::seconds_of(const std::string& symbol) const {
-  const plan::Kernel& kernel = kernels_[index_.at(symbol)];
-  return sgtc::seconds_of(kernel.flops, kernel.bytes);
-}
-
 }  // namespace sgtc

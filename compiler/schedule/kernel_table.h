@@ -16,8 +16,9 @@ class KernelTable {
  public:
   /// `graph` is that of the call's program.
   void add(const Graph& graph, const StepCall& call);
-  /// Predicted seconds of one call of a kernel that was added.
-  double seconds_of(const std::string& symbol) const;
+  const plan::Kernel& kernel(const std::string& symbol) const {
+    return kernels_[index_.at(symbol)];
+  }
 
   std::vector<plan::Kernel>& kernels() { return kernels_; }
   /// The code of `kernels()`, in that order.

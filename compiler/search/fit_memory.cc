@@ -115,7 +115,7 @@ class Fitter {
   }
 
   std::vector<Position> find_positions(const PlannedStep& planned, const Attempt& attempt) const {
-    const int64_t units = units_of_rank(hardware_, RankLayout(*planned.plan, hardware_));
+    const int64_t units = hardware_.units_of_rank(RankLayout(*planned.plan, hardware_).size());
     const RerunCosts costs = group_times(*planned.kernels, hardware_, units);
     std::vector<Position> positions;
     for (size_t p = 0; p < attempt.peaks.size(); ++p) {

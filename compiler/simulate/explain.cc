@@ -103,15 +103,12 @@ class PositionExplainer {
     }
   }
 
-  // As of the argument that the clock goes by.
   std::string dtype_of(const plan::Call& call) const {
-    std::string first;
+    std::vector<std::string> dtypes;
     for (const plan::Argument& argument : call.arguments) {
-      const std::string& dtype = buffers_.at(argument.buffer)->dtype;
-      if (dtype == "bf16" || dtype == "f16") return dtype;
-      if (first.empty()) first = dtype;
+      dtypes.push_back(buffers_.at(argument.buffer)->dtype);
     }
-    return first;
+    return rated_dtype(dtypes);
   }
 
   double seconds_of(const plan::Call& call) const {
@@ -244,7 +241,7 @@ std::string stage_text(const plan::Plan& plan, const Simulation& simulation, siz
 }  // namespace
 
 std::string explain(const plan::Plan& plan, const Hardware& hardware, const std::string& name) {
-  const KernelClock clock(hardware, units_of_rank(hardware, RankLayout(plan, hardware)));
+  const KernelClock clock(hardware, hardware.units_of_rank(RankLayout(plan, hardware).size()));
   const Simulation simulation = simulate(plan, hardware);
   std::string text;
   for (size_t p = 0; p < plan.positions.size(); ++p) {

@@ -20,7 +20,7 @@ class JobMaker {
         hardware_(hardware),
         layout_(layout),
         schedule_(schedule),
-        clock_(hardware, units_of_rank(hardware, layout)) {
+        clock_(hardware, hardware.units_of_rank(layout.size())) {
     for (const plan::Kernel& kernel : plan.kernels) kernels_[kernel.symbol] = &kernel;
     for (const plan::Communicator& each : plan.communicators) communicators_[each.name] = &each;
   }
@@ -73,21 +73,17 @@ class JobMaker {
     if (!is_new) return known->second;
     const plan::Kernel& kernel = *kernels_.at(call.kernel);
     KernelWork work = {kernel.symbol, kernel.kind, "", kernel.flops, kernel.bytes, kernel.blocks};
-    work.dtype = type_of(call, names);
+    work.dtype = dtype_of(call, names);
     known->second = clock_.time(work);
     return known->second;
   }
 
-  // Of the first argument that is a 16-bit float, else of the first one: what is added up in f32
-  // may come before the operands.
-  static std::string type_of(const plan::Call& call, const PositionNames& names) {
-    std::string first;
+  static std::string dtype_of(const plan::Call& call, const PositionNames& names) {
+    std::vector<std::string> dtypes;
     for (const plan::Argument& argument : call.arguments) {
-      const std::string& dtype = names.buffers.at(argument.buffer)->dtype;
-      if (dtype == "bf16" || dtype == "f16") return dtype;
-      if (first.empty()) first = dtype;
+      dtypes.push_back(names.buffers.at(argument.buffer)->dtype);
     }
-    return first;
+    return rated_dtype(dtypes);
   }
 
   void add_rank(size_t r) {
@@ -212,13 +208,6 @@ class JobMaker {
 };
 
 }  // namespace
-
-int64_t units_of_rank(const Hardware& hardware, const RankLayout& layout) {
-  if (hardware.is_gpu()) return hardware.units;
-  const int64_t ranks =
-      hardware.ranks_per_host > 0 ? hardware.ranks_per_host : layout.ranks_per_host();
-  return std::max<int64_t>(1, hardware.units / ranks);
-}
 
 SimulatedJob make_job(const plan::Plan& plan, const Hardware& hardware, const RankLayout& layout,
                       const std::string& schedule) {

@@ -43,10 +43,6 @@ struct SimulatedJob {
   std::vector<SimulatedExchange> exchanges;
 };
 
-/// Units that a rank computes on: those of its GPU, or its share of a host's cores, at least one:
-/// what the runtime gives it.
-int64_t units_of_rank(const Hardware& hardware, const RankLayout& layout);
-
 /// The work of `schedule` on every rank of the layout, with the order that the runtime keeps. On a
 /// CPU a rank computes in one thread and communicates in another, each in list order; on a GPU
 /// every stream is an order of its own. Everything also follows earlier entries of its stream and

@@ -60,9 +60,3 @@ TEST_CASE("a gather reads the rows that it takes") {
   fill_costs(graph, group, kernel);
   CHECK(kernel.bytes == 4 * 32 + 4 * 8 + 4 * 32);
 }
-
-TEST_CASE("time is bound by arithmetic or by memory") {
-  const CpuModel model{100, 10, 1};
-  CHECK(seconds_of(1000, 10, model) == 11);
-  CHECK(seconds_of(10, 1000, model) == 101);
-}
