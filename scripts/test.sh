@@ -9,8 +9,8 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
   preset=$1
   shift
 fi
-# A Slurm cluster of two nodes for tests/tool/slurm_cluster.sh.
-export SGTC_MORE_PACKAGES="slurm-wlm munge iproute2"
+# A Slurm cluster of two nodes for tests/tool/slurm_cluster.sh, a browser for tests/tool/page.sh.
+export SGTC_MORE_PACKAGES="slurm-wlm munge iproute2 chromium"
 export SGTC_MORE_REQUIREMENTS=scripts/test-requirements.txt
 bash scripts/build.sh "$preset"
 folder=build

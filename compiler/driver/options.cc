@@ -14,8 +14,8 @@
 namespace sgtc {
 namespace {
 
-const std::vector<std::string> kEmittable = {"exe",     "plan", "plan-json", "dot",
-                                             "llvm-ir", "asm",  "ptx"};
+const std::vector<std::string> kEmittable = {"exe", "plan",    "plan-json", "html",
+                                             "dot", "llvm-ir", "asm",       "ptx"};
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;

@@ -37,6 +37,7 @@
 #include "search/defer_gradients.h"
 #include "search/fit_memory.h"
 #include "shard/replicate.h"
+#include "simulate/page.h"
 #include "simulate/simulate.h"
 #include "support/sha256.h"
 
@@ -393,6 +394,8 @@ void Compilation::emit(const KernelCode& code) const {
       for (const plan::Plan& plan : plans_) text += to_text(plan);
     } else if (request.what == "plan-json") {
       text = plans_json();
+    } else if (request.what == "html") {
+      text = page_html(plans_, hardware_, simulations_);
     } else if (request.what == "dot") {
       text = to_dot(programs_.front()->input.train.kernels);
     } else if (request.what != "exe") {

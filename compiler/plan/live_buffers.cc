@@ -46,6 +46,19 @@ class LiveFinder {
     return peak;
   }
 
+  LiveSpans find_spans() {
+    if (!collect()) return {};
+    LiveSpans result;
+    for (const auto& [instance, intervals] : intervals_) {
+      for (const Interval& interval : intervals) {
+        if (interval.last < 0) continue;
+        result.spans.push_back({instance.first, instance.second, interval.first, interval.last});
+      }
+    }
+    result.times = std::move(times_);
+    return result;
+  }
+
   std::vector<int64_t> most_of_entries() {
     if (!collect()) return {};
     const std::vector<int64_t> live = live_bytes();
@@ -189,6 +202,11 @@ class LiveFinder {
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule) {
   return LiveFinder(plan, position, schedule).find_peak();
+}
+
+LiveSpans find_live_spans(const plan::Plan& plan, const plan::Position& position,
+                          const std::string& schedule) {
+  return LiveFinder(plan, position, schedule).find_spans();
 }
 
 std::vector<int64_t> live_bytes_of_entries(const plan::Plan& plan, const plan::Position& position,

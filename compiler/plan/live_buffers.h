@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/format.h"
@@ -28,6 +29,24 @@ struct LivePeak {
 /// its users write is workspace of each, and live while one runs.
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule);
+
+/// One instance of a buffer while it holds something that is needed.
+struct LiveSpan {
+  const plan::Buffer* buffer = nullptr;
+  int64_t instance = 0;
+  int64_t first = 0;  // times, both included
+  int64_t last = 0;
+};
+
+struct LiveSpans {
+  /// Of each time the entry and the call within it. A communication is one time.
+  std::vector<std::pair<int64_t, int64_t>> times;
+  std::vector<LiveSpan> spans;
+};
+
+/// What is live in a run of the schedule, by the same rule.
+LiveSpans find_live_spans(const plan::Plan& plan, const plan::Position& position,
+                          const std::string& schedule);
 
 /// The most bytes that are live during each entry of the schedule, by the same rule.
 std::vector<int64_t> live_bytes_of_entries(const plan::Plan& plan, const plan::Position& position,

@@ -5,8 +5,12 @@
 
 #include "cost/hardware.h"
 #include "plan/format.h"
+#include "simulate/simulate.h"
 
 namespace sgtc {
+
+/// A line about a position: where the stages are cut, and what that was weighed against.
+std::string stage_text(const plan::Plan& plan, const Simulation& simulation, size_t position);
 
 /// What a plan does for the ONNX node `name`, or with the tensor of that name: on which stage and
 /// what that was weighed against; its kernels with what they compute beside it and what they are

@@ -37,22 +37,6 @@ std::string fraction(double value) {
 
 std::string bytes_cell(double bytes) { return bytes_text(std::llround(bytes)); }
 
-std::string mesh_text(const plan::Plan& plan) {
-  std::string text;
-  for (const plan::Axis& axis : plan.mesh) {
-    text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-  }
-  return text;
-}
-
-std::string machine_text(const Hardware& hardware) {
-  const std::string units = plural(hardware.units, hardware.is_gpu() ? "multiprocessor" : "core");
-  const std::string per_host = hardware.ranks_per_host == 0
-                                   ? "all ranks on one host"
-                                   : plural(hardware.ranks_per_host, "rank") + " per host";
-  return hardware.name + " (" + units + ", " + per_host + ")";
-}
-
 double bytes_of(const SimulatedLink& link) { return link.host_bytes + link.network_bytes; }
 
 std::string link_line(const std::string& name, const std::string& from, const std::string& to,
@@ -107,6 +91,22 @@ nlohmann::json event_item(const plan::Entry& entry, int64_t stage, size_t positi
 }
 
 }  // namespace
+
+std::string mesh_text(const plan::Plan& plan) {
+  std::string text;
+  for (const plan::Axis& axis : plan.mesh) {
+    text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  }
+  return text;
+}
+
+std::string machine_text(const Hardware& hardware) {
+  const std::string units = plural(hardware.units, hardware.is_gpu() ? "multiprocessor" : "core");
+  const std::string per_host = hardware.ranks_per_host == 0
+                                   ? "all ranks on one host"
+                                   : plural(hardware.ranks_per_host, "rank") + " per host";
+  return hardware.name + " (" + units + ", " + per_host + ")";
+}
 
 std::string report_text(const plan::Plan& plan, const Hardware& hardware,
                         const Simulation& simulation) {

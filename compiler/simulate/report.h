@@ -9,6 +9,11 @@
 
 namespace sgtc {
 
+/// "pp=2,dp=4,tp=1".
+std::string mesh_text(const plan::Plan& plan);
+/// Its name and size: "h200 (132 multiprocessors, 8 ranks per host)".
+std::string machine_text(const Hardware& hardware);
+
 /// Step time, bubble, overlap and exposed communication, per position and per link (those
 /// that carry most, and the sum of the others). Lines end with a newline.
 std::string report_text(const plan::Plan& plan, const Hardware& hardware,
