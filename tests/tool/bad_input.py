@@ -8,7 +8,7 @@ import os
 import sys
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper, parser
 
 from harness import build, expect_text, floats, integers, run_tests
 
@@ -113,6 +113,15 @@ def test_lint_names_what_the_exporter_lost_and_writes_nothing(bench):
     assert result.returncode == 0 and result.stdout == "", result.stdout
     expect_text(result, "warning", "Dropout drops nothing", "--padding-index table=1")
     assert [path.name for path in bench.folder.iterdir()] == ["model.onnx"]
+
+
+def test_loop_of_more_iterations_than_can_be_unrolled(bench):
+    model = build("y = Identity(x) z = Mul(y, w) L = ReduceMean <keepdims = 0>(z)",
+                  {"w": floats([1, 2]), "trips": integers(10**18)}, inputs="float[2] x")
+    body = parser.parse_graph("body (int64 k, bool c, float[2] v) => (bool d, float[2] n) "
+                              "{ d = Identity(c) n = Neg(v) }")
+    model.graph.node[0].CopyFrom(helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body))
+    expect_text(bench.refuse(model), 'node "y" (Loop)', "more than 65536 iterations")
 
 
 def test_symbolic_dimensions(bench):
