@@ -13,8 +13,9 @@
 //   zero, the results of up to 16 slices are added in order, and the sums of these groups are added
 //   in order. Bits depend on neither the sizes of tiles nor vector width nor threads. Splitting the
 //   depth over threads is left out; long products of small results are slower for it.
-// - Every tile packs for itself, so blocks are independent and need no shared workspace: about 10%
-//   of the time for large products.
+// - Blocks are independent and need no shared workspace: what is packed lies on the stack of the
+//   call. A call of many blocks joins neighbours to larger tiles (matmul), so that it packs little
+//   more than once; threads still pack for themselves.
 #pragma once
 
 #include "element.h"
@@ -77,22 +78,15 @@ SGTC_INLINE void multiply_panels(const typename Tile::E* a, const typename Tile:
   }
 }
 
-/// A matrix of register tiles: `row_tiles` by `column_tiles`, row tiles innermost.
-template <typename Tile>
-SGTC_INLINE typename Tile::E* tile_at(typename Tile::E* c, int64_t row_tiles, int64_t row_tile,
-                                      int64_t column_tile) {
-  return c + (column_tile * row_tiles + row_tile) * Tile::kElements;
-}
-
-/// All tiles of one slice of the depth.
-template <typename Tile>
-SGTC_INLINE void multiply_slice(const typename Tile::E* a, const typename Tile::E* b,
-                                typename Tile::E* c, int64_t row_tiles, int64_t column_tiles,
-                                int64_t depth, bool first) {
-  for (int64_t j = 0; j < column_tiles; ++j) {
-    for (int64_t i = 0; i < row_tiles; ++i) {
-      multiply_panels<Tile>(a + i * Tile::kRows * depth, b + j * Tile::kColumns * depth,
-                            tile_at<Tile>(c, row_tiles, i, j), depth, first);
+/// Calls use(row tile, column tile) for all tiles of a matrix, in an order in which a panel of B
+/// stays in the first-level cache and up to kHeldRowTiles panels of A in the second.
+template <typename Use>
+SGTC_INLINE void for_each_tile(int64_t row_tiles, int64_t column_tiles, Use use) {
+  constexpr int64_t kHeldRowTiles = 32;
+  for (int64_t first = 0; first < row_tiles; first += kHeldRowTiles) {
+    const int64_t last = minimum(first + kHeldRowTiles, row_tiles);
+    for (int64_t j = 0; j < column_tiles; ++j) {
+      for (int64_t i = first; i < last; ++i) use(i, j);
     }
   }
 }
@@ -128,61 +122,59 @@ SGTC_INLINE void pack_contiguous_lines(float* to, const float* from, int64_t str
 }
 
 /// The same, when neighbouring lines lie next to each other in memory: element k of line i is
-/// from[k * stride + i]. Whole rows are read at once, because a short read from each of many pages
-/// is what the hardware prefetches least.
+/// from[k * stride + i]. Some rows are read at once, because a short read from each of many pages
+/// is what the hardware prefetches least, and not more than give a panel whole cache lines.
 template <int64_t Width, typename E, typename T>
 SGTC_INLINE void pack_across(E* to, const T* from, int64_t stride, int64_t count, int64_t depth) {
+  constexpr int64_t kRowsAtOnce = 8;
   const int64_t whole = count / Width * Width;
-  for (int64_t k = 0; k < depth; ++k) {
-    const T* row = from + k * stride;
+  for (int64_t first = 0; first < depth; first += kRowsAtOnce) {
+    const int64_t last = minimum(first + kRowsAtOnce, depth);
     for (int64_t line = 0; line < whole; line += Width) {
-      T group[Width];
-      __builtin_memcpy(group, row + line, sizeof(group));
-      E values[Width];
+      for (int64_t k = first; k < last; ++k) {
+        T group[Width];
+        __builtin_memcpy(group, from + k * stride + line, sizeof(group));
+        E values[Width];
 #pragma clang loop unroll(full)
-      for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
-      __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+        for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
+        __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+      }
     }
     if (whole == count) continue;
-    for (int64_t i = 0; i < Width; ++i) {
-      to[whole * depth + k * Width + i] =
-          whole + i < count ? static_cast<E>(widened(row[whole + i])) : E{};
-    }
-  }
-}
-
-/// Calls visit(row, column, values, lanes) for each 16 elements of a row, without the padding.
-template <typename Tile, typename Visit>
-SGTC_INLINE void visit_tiles(const typename Tile::E* c, int64_t rows, int64_t columns,
-                             Visit visit) {
-  using V = typename Tile::V;
-  const int64_t row_tiles = ceil_divide(rows, Tile::kRows);
-  const int64_t column_tiles = ceil_divide(columns, Tile::kColumns);
-  for (int64_t i = 0; i < row_tiles; ++i) {
-    const int64_t tile_rows = minimum(Tile::kRows, rows - i * Tile::kRows);
-    for (int64_t r = 0; r < tile_rows; ++r) {
-      for (int64_t j = 0; j < column_tiles; ++j) {
-        const typename Tile::E* row =
-            c + (j * row_tiles + i) * Tile::kElements + r * Tile::kColumns;
-#pragma clang loop unroll(full)
-        for (int64_t part = 0; part < Tile::kVectors; ++part) {
-          const int64_t column = j * Tile::kColumns + part * kLanes;
-          if (column >= columns) continue;
-          visit(i * Tile::kRows + r, column, load<V>(row + part * kLanes),
-                minimum(kLanes, columns - column));
-        }
+    for (int64_t k = first; k < last; ++k) {
+      for (int64_t i = 0; i < Width; ++i) {
+        to[whole * depth + k * Width + i] =
+            whole + i < count ? static_cast<E>(widened(from[k * stride + whole + i])) : E{};
       }
     }
   }
 }
 
-/// total = (first ? 0 : total) + c, for `count` register tiles.
+/// Calls visit(row, column, values, lanes) for each 16 elements of the rows of a register tile that
+/// begins at (row, column), without what lies beyond `rows` and `columns`.
+template <typename Tile, typename Visit>
+SGTC_INLINE void visit_tile(const typename Tile::E* c, int64_t row, int64_t column, int64_t rows,
+                            int64_t columns, Visit visit) {
+  using V = typename Tile::V;
+  const int64_t tile_rows = minimum(Tile::kRows, rows - row);
+  for (int64_t i = 0; i < tile_rows; ++i) {
+#pragma clang loop unroll(full)
+    for (int64_t part = 0; part < Tile::kVectors; ++part) {
+      const int64_t first = column + part * kLanes;
+      if (first >= columns) continue;
+      visit(row + i, first, load<V>(c + i * Tile::kColumns + part * kLanes),
+            minimum(kLanes, columns - first));
+    }
+  }
+}
+
+/// to = (first ? 0 : to) + from, for `count` register tiles.
 template <typename Tile>
-SGTC_INLINE void add_tiles(typename Tile::E* total, const typename Tile::E* c, int64_t count,
+SGTC_INLINE void add_tiles(typename Tile::E* to, const typename Tile::E* from, int64_t count,
                            bool first) {
   using V = typename Tile::V;
   for (int64_t i = 0; i < count * Tile::kElements; i += kLanes) {
-    store<V>(total + i, first ? load<V>(c + i) : load<V>(total + i) + load<V>(c + i));
+    store<V>(to + i, first ? load<V>(from + i) : load<V>(to + i) + load<V>(from + i));
   }
 }
 
@@ -197,22 +189,29 @@ SGTC_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t depth, Pac
   alignas(64) E a[MaxRows * Tile::kDepth];
   alignas(64) E b[MaxColumns * Tile::kDepth];
   alignas(64) E c[MaxRows * MaxColumns];      // of one group of slices
-  alignas(64) E total[MaxRows * MaxColumns];  // used if there are several groups
+  alignas(64) E total[MaxRows * MaxColumns];  // of the groups before, if there are several
   const int64_t row_tiles = ceil_divide(rows, Tile::kRows);
   const int64_t column_tiles = ceil_divide(columns, Tile::kColumns);
-  const bool is_long = depth > Tile::kGroupDepth;
   int64_t begin = 0;
   do {
     const int64_t slice = minimum(Tile::kDepth, depth - begin);
+    const bool first = begin % Tile::kGroupDepth == 0, last = begin + slice == depth;
     pack_a(a, begin, slice);
     pack_b(b, begin, slice);
-    multiply_slice<Tile>(a, b, c, row_tiles, column_tiles, slice, begin % Tile::kGroupDepth == 0);
+    for_each_tile(
+        row_tiles, column_tiles, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+          const int64_t at = (j * row_tiles + i) * Tile::kElements;
+          multiply_panels<Tile>(a + i * Tile::kRows * slice, b + j * Tile::kColumns * slice, c + at,
+                                slice, first);
+          if (!last) return;
+          if (depth > Tile::kGroupDepth) add_tiles<Tile>(c + at, total + at, 1, false);
+          visit_tile<Tile>(c + at, i * Tile::kRows, j * Tile::kColumns, rows, columns, visit);
+        });
     begin += slice;
-    if (is_long && (begin % Tile::kGroupDepth == 0 || begin == depth)) {
-      add_tiles<Tile>(total, c, row_tiles * column_tiles, begin <= Tile::kGroupDepth);
+    if (!last && begin % Tile::kGroupDepth == 0) {
+      add_tiles<Tile>(total, c, row_tiles * column_tiles, begin == Tile::kGroupDepth);
     }
   } while (begin < depth);
-  visit_tiles<Tile>(is_long ? total : c, rows, columns, visit);
 }
 
 }  // namespace sgtc::kernels

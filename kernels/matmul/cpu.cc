@@ -60,12 +60,11 @@ SGTC_INLINE void pack_operand(E* to, const T* from, int64_t line_stride, int64_t
   }
 }
 
+/// The tile of `rows` x `columns` elements that begins with `block`.
 template <typename Tile, typename T>
-SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* const* tensors,
-                                const Block<T>& block) {
+SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* const* tensors,
+                                 const Block<T>& block, int64_t rows, int64_t columns) {
   using E = typename Tile::E;
-  const int64_t rows = minimum(s.block_rows, s.rows - block.row);
-  const int64_t columns = minimum(s.block_columns, s.columns - block.column);
   const T* a = block.a + block.row * s.a_row_stride;
   const T* b = block.b + block.column * s.b_column_stride;
   const auto pack_a = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
@@ -81,8 +80,34 @@ SGTC_INLINE void multiply_block(const MatmulShape& s, void* const* args, void* c
     store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch, block.row + row,
                  block.column + column, values, lanes);
   };
-  multiply_tile<Tile, kMaxBlockRows, kMaxBlockColumns>(rows, columns, s.depth, pack_a, pack_b,
-                                                       visit);
+  multiply_tile<Tile, kMaxRegionRows, kMaxRegionColumns>(rows, columns, s.depth, pack_a, pack_b,
+                                                         visit);
+}
+
+/// Neighbouring blocks make up one region, for which operands are packed once: whole rows of blocks
+/// as far as the range has them, else what it has of one row.
+template <typename Tile, typename T>
+SGTC_INLINE void multiply_regions(const MatmulShape& s, void* const* args, void* const* tensors,
+                                  int64_t begin, int64_t end) {
+  const int64_t in_row = ceil_divide(s.columns, s.block_columns);
+  const int64_t column_blocks = maximum(1, minimum(in_row, kMaxRegionColumns / s.block_columns));
+  const int64_t row_blocks = maximum(1, kMaxRegionRows / s.block_rows);
+  for (int64_t index = begin; index < end;) {
+    const Block<T> first = block_at<T>(s, tensors, index);
+    int64_t width = minimum(in_row - index % in_row, end - index), height = 1;
+    if (width == in_row) {
+      const int64_t below = ceil_divide(s.rows - first.row, s.block_rows);
+      height = minimum(minimum(row_blocks, below), (end - index) / in_row);
+    }
+    const int64_t rows = minimum(height * s.block_rows, s.rows - first.row);
+    for (int64_t at = 0; at < width; at += column_blocks) {
+      const Block<T> block = block_at<T>(s, tensors, index + at);
+      const int64_t blocks = minimum(column_blocks, width - at);
+      multiply_region<Tile>(s, args, tensors, block, rows,
+                            minimum(blocks * s.block_columns, s.columns - block.column));
+    }
+    index += height * width;
+  }
 }
 
 template <typename T>
@@ -90,15 +115,12 @@ SGTC_INLINE void multiply(const MatmulShape* shape, void* const* args, void* con
                           int64_t begin, int64_t end) {
   const MatmulShape& s = *shape;
   if (is_empty(s)) return;
-  for (int64_t index = begin; index < end; ++index) {
-    const Block<T> block = block_at<T>(s, tensors, index);
-    if constexpr (__is_same(T, double)) {
-      multiply_block<DoubleTile>(s, args, tensors, block);
-    } else if (s.wide_vectors != 0) {
-      multiply_block<WideTile>(s, args, tensors, block);
-    } else {
-      multiply_block<NarrowTile>(s, args, tensors, block);
-    }
+  if constexpr (__is_same(T, double)) {
+    multiply_regions<DoubleTile, T>(s, args, tensors, begin, end);
+  } else if (s.wide_vectors != 0) {
+    multiply_regions<WideTile, T>(s, args, tensors, begin, end);
+  } else {
+    multiply_regions<NarrowTile, T>(s, args, tensors, begin, end);
   }
 }
 
