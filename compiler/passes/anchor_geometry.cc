@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "passes/channels_last_geometry.h"
+#include "passes/window_shapes.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -68,7 +70,14 @@ AnchorGeometry matmul(const Attributes& attributes, const Shape& a, const Shape&
 
 // `rows` of one group: `channels` / groups; columns are the positions of `result`.
 AnchorGeometry convolution(Op op, const Attributes& attributes,
-                           const std::vector<TensorType>& operands, const Shape& result) {
+                           const std::vector<TensorType>& operands, const TensorType& type) {
+  const Shape& result = type.shape;
+  const bool is_wide = size_of(type.dtype) >= 4;
+  if (is_wide && result.size() - 2 <= static_cast<size_t>(kernels::kSpatial)) {
+    const kernels::ConvShape shape = uncut_convolution(op, attributes, operands, result);
+    const auto geometry = channels_last_geometry(op, shape, size_of(type.dtype));
+    if (geometry) return *geometry;
+  }
   const int64_t groups = attributes.integer("groups");
   const Shape& first = operands[0].shape;
   const Shape& second = operands[1].shape;
@@ -166,7 +175,7 @@ AnchorGeometry anchor_geometry(Op op, const Attributes& attributes,
     case Op::kConv:
     case Op::kConvInputGrad:
     case Op::kConvWeightGrad:
-      return convolution(op, attributes, operands, result);
+      return convolution(op, attributes, operands, results[0]);
     case Op::kMaxPool:
     case Op::kMaxPoolGrad:
     case Op::kAveragePool:

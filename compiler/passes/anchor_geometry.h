@@ -2,9 +2,10 @@
 // the same on every CPU, so that a plan does not depend on the machine that made it.
 //
 // Blocks are independent: any split of them over threads gives the same bits. Kernels use no
-// workspace argument; what a block packs lies on its thread's stack, at most 1 MiB.
+// workspace argument; what a call packs lies on its thread's stack, at most 4 MiB.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct AnchorGeometry {
   int64_t block_rows = 1;     // contractions: rows of a result tile; attention: queries; its
                               // gradient: more than 48 where a block has all queries and keys
   int64_t block_columns = 1;  // contractions: columns of a tile; others: units of work of a block
+  /// Convolutions with channels last: samples and positions of a box, else zeros. The weight
+  /// gradient's block_columns then are channels.
+  std::array<int64_t, 4> box{};
 };
 
 /// The geometry of the kernel for `op`, for which has_anchor_kernel holds.

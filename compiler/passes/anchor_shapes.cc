@@ -4,6 +4,7 @@
 #include <string>
 
 #include "passes/anchor_geometry.h"
+#include "passes/window_shapes.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -18,7 +19,6 @@ using kernels::ScatterAddShape;
 using kernels::ScatterElementsShape;
 using kernels::ScatterNdShape;
 using kernels::ScatterReduction;
-using kernels::WindowShape;
 
 // Whether the written kernels have an instance of `op` for elements of type `dtype`.
 bool has_instance(Op op, DType dtype) {
@@ -96,34 +96,6 @@ std::vector<BatchDim> batch_of(const Shape& a, const Shape& b, const Shape& y) {
   return dims;
 }
 
-// Copies sizes to the last of three dimensions; the first ones become `filler`.
-void set_spatial(int64_t (&to)[kernels::kSpatial], std::vector<int64_t> from, int64_t filler) {
-  const auto missing = static_cast<size_t>(kernels::kSpatial) - from.size();
-  for (size_t d = 0; d < static_cast<size_t>(kernels::kSpatial); ++d) {
-    to[d] = d < missing ? filler : from[d - missing];
-  }
-}
-
-std::vector<int64_t> spatial_of(const Shape& shape) {
-  return std::vector<int64_t>(shape.begin() + 2, shape.end());
-}
-
-WindowShape window_of(const KernelSpec& spec, const Shape& input, const Shape& output,
-                      const std::vector<int64_t>& kernel) {
-  check_dims(spec, kernel.size(), kernels::kSpatial);
-  const std::vector<int64_t>& pads = spec.attributes.integers("pads");
-  const auto half = static_cast<std::ptrdiff_t>(pads.size() / 2);
-  WindowShape window;
-  set_spatial(window.input, spatial_of(input), 1);
-  set_spatial(window.output, spatial_of(output), 1);
-  set_spatial(window.kernel, kernel, 1);
-  set_spatial(window.strides, spec.attributes.integers("strides"), 1);
-  set_spatial(window.pads, {pads.begin(), pads.begin() + half}, 0);
-  set_spatial(window.pads_end, {pads.begin() + half, pads.end()}, 0);
-  set_spatial(window.dilations, spec.attributes.integers("dilations"), 1);
-  return window;
-}
-
 ScatterReduction reduction_of(const KernelSpec& spec) {
   const std::string& name = spec.attributes.text("reduction");
   if (name == "add") return ScatterReduction::kAdd;
@@ -164,22 +136,13 @@ MatmulShape matmul_shape(const KernelSpec& spec) {
 }
 
 ConvShape convolution_shape(const KernelSpec& spec) {
-  const bool input_gradient = spec.anchor == Op::kConvInputGrad;
-  const bool weight_gradient = spec.anchor == Op::kConvWeightGrad;
-  const Shape& x = input_gradient ? result(spec) : operand(spec, 0);
-  const Shape& w = weight_gradient ? result(spec) : operand(spec, 1);
-  const Shape& y = input_gradient    ? operand(spec, 0)
-                   : weight_gradient ? operand(spec, 1)
-                                     : result(spec);
+  check_dims(spec, result(spec).size() - 2, kernels::kSpatial);
+  ConvShape shape =
+      uncut_convolution(spec.anchor, spec.attributes, spec.operand_types, result(spec));
   const AnchorGeometry geometry = geometry_of(spec);
-  ConvShape shape = {};
-  shape.batch = x[0];
-  shape.groups = spec.attributes.integer("groups");
-  shape.input_channels = w[1];
-  shape.output_channels = w[0] / shape.groups;
-  shape.window = window_of(spec, x, y, spatial_of(w));
   shape.block_rows = geometry.block_rows;
   shape.block_columns = geometry.block_columns;
+  std::copy(geometry.box.begin(), geometry.box.end(), shape.box);
   return shape;
 }
 
@@ -189,9 +152,10 @@ PoolShape pool_shape(const KernelSpec& spec) {
   const Shape& y = is_average_grad                   ? operand(spec, 0)
                    : spec.anchor == Op::kMaxPoolGrad ? operand(spec, 1)
                                                      : result(spec);
+  check_dims(spec, x.size() - 2, kernels::kSpatial);
   PoolShape shape = {};
   shape.planes = x[0] * x[1];
-  shape.window = window_of(spec, x, y, spec.attributes.integers("kernel"));
+  shape.window = window_shape(spec.attributes, x, y, spec.attributes.integers("kernel"));
   shape.count_include_pad = spec.attributes.integer_or("count_include_pad", 0);
   shape.planes_per_block = geometry_of(spec).block_columns;
   return shape;

@@ -8,9 +8,14 @@
 // for each sample and group (the weight gradient: for each group), summed over the depth in the
 // order that tile_product.h states. The packing of the second
 // operand reads the image where the window lies over it and zeros elsewhere (so an infinite weight
-// over padding gives NaN, as it does in frameworks that pad the image). Left out: Winograd's and
-// Fourier methods, which round differently, and skipping the zeros between strides in the input
-// gradient.
+// over padding gives NaN, as it does in frameworks that pad the image).
+//
+// This serves any shape and type. Where there are enough channels, in single and double precision,
+// the compiler chooses a box of positions (ConvShape::box) and the products of channels_last.h and
+// weight_gradient.h, which copy less. Left out: Winograd's and Fourier methods, which round
+// differently.
+#include "convolution/channels_last.h"
+#include "convolution/weight_gradient.h"
 #include "element.h"
 #include "shapes.h"
 #include "tile_product.h"
@@ -282,9 +287,71 @@ SGTC_INLINE bool is_empty(const ConvShape& s, Direction direction) {
   }
 }
 
+template <bool kGradient, typename Tile, typename T>
+SGTC_INLINE void convolve_boxes(const ConvShape& s, void* const* args, void* const* tensors,
+                                int64_t begin, int64_t end) {
+  ChannelsLastMemory<typename Tile::E> memory;
+  for (int64_t index = begin; index < end; ++index) {
+    ChannelsLastBlock<Tile, T, kGradient> block(s, index, memory);
+    block.compute(static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]));
+    block.visit([&](int64_t sample, int64_t channel, int64_t position, typename Tile::V values,
+                    int64_t lanes) __attribute__((always_inline)) {
+      store_result(args, static_cast<T*>(tensors[2]),
+                   s.groups * (kGradient ? s.input_channels : s.output_channels),
+                   volume(kGradient ? s.window.input : s.window.output), sample, channel, position,
+                   values, lanes);
+    });
+  }
+}
+
+/// Neighbouring blocks are computed together, as far as memory on the stack goes: rows, and where
+/// all rows are there, channels of the image.
+template <typename Tile, typename T>
+SGTC_INLINE void weight_gradient_regions(const ConvShape& s, void* const* args,
+                                         void* const* tensors, int64_t begin, int64_t end) {
+  WeightGradientMemory<Tile> memory;
+  const int64_t row_blocks = ceil_divide(s.output_channels, s.block_rows);
+  const int64_t channel_blocks = ceil_divide(s.input_channels, s.block_columns);
+  const int64_t pixels = Strip<typename Tile::E, T, false>(s, memory.strip).pixels();
+  const int64_t most_channels = gradient_channels(s.window, pixels);
+  const int64_t most_rows = kMaxGradientRows / s.block_rows * s.block_rows;
+  for (int64_t index = begin; index < end;) {
+    const int64_t row_block = index % row_blocks;
+    const int64_t channel_block = index / row_blocks % channel_blocks;
+    int64_t height = minimum(row_blocks - row_block, end - index), width = 1;
+    if (height == row_blocks) {
+      width = minimum((end - index) / row_blocks, channel_blocks - channel_block);
+      width = minimum(width, maximum(1, most_channels / s.block_columns));
+    }
+    const int64_t channel = channel_block * s.block_columns;
+    const int64_t last_row = minimum((row_block + height) * s.block_rows, s.output_channels);
+    for (int64_t row = row_block * s.block_rows; row < last_row; row += most_rows) {
+      const WeightRegion region = {index / row_blocks / channel_blocks, row,
+                                   minimum(most_rows, last_row - row), channel,
+                                   minimum(width * s.block_columns, s.input_channels - channel)};
+      WeightGradient<Tile, T> gradient(s, region, memory);
+      gradient.compute(static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]));
+      gradient.visit([&](int64_t out, int64_t column, typename Tile::V values,
+                         int64_t lanes) __attribute__((always_inline)) {
+        store_result(args, static_cast<T*>(tensors[2]), s.groups * s.output_channels,
+                     s.input_channels * volume(s.window.kernel), 0, out, column, values, lanes);
+      });
+    }
+    index += height * width;
+  }
+}
+
 template <Direction direction, typename Tile, typename T>
 SGTC_INLINE void convolve_tiles(const ConvShape& s, void* const* args, void* const* tensors,
                                 int64_t begin, int64_t end) {
+  if constexpr (__is_same(T, typename Tile::E) && direction == Direction::kWeightGradient) {
+    if (s.box[0] != 0) return weight_gradient_regions<Tile, T>(s, args, tensors, begin, end);
+  } else if constexpr (__is_same(T, typename Tile::E)) {
+    constexpr bool kGradient = direction == Direction::kInputGradient;
+    if (s.box[0] != 0) {
+      return convolve_boxes<kGradient, Tile, T>(s, args, tensors, begin, end);
+    }
+  }
   const Convolution<Tile, T> convolution = {s, args, static_cast<const T*>(tensors[0]),
                                             static_cast<const T*>(tensors[1]),
                                             static_cast<T*>(tensors[2])};

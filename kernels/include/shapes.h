@@ -55,8 +55,9 @@ struct ConvShape {
   int64_t input_channels, output_channels;  // of one group
   WindowShape window;
   int64_t block_rows, block_columns;
-  int64_t wide_vectors;  // CPUs
-  int64_t depth_parts;   // GPUs: blocks that share the depth of a tile
+  int64_t box[1 + kSpatial];  // CPUs, with channels last: samples and positions of a block; else 0
+  int64_t wide_vectors;       // CPUs
+  int64_t depth_parts;        // GPUs: blocks that share the depth of a tile
 };
 
 struct PoolShape {

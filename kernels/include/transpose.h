@@ -1,6 +1,7 @@
 // Packing of lines that are contiguous along the depth: 8 x 8 transposes in registers.
 #pragma once
 
+#include "element.h"
 #include "vector.h"
 
 SGTC_KERNELS_BEGIN
@@ -33,11 +34,11 @@ SGTC_INLINE void transpose(V8f (&rows)[8]) {
   }
 }
 
-/// to[k * Width + i] = from[i * stride + k] for Lines lines (at most 8).
-template <int64_t Width, int64_t Lines>
-SGTC_INLINE void pack_strip(float* to, const float* from, int64_t stride, int64_t depth) {
-  int64_t k = 0;
-  for (; k + 8 <= depth; k += 8) {
+/// place(k)[i] = from[i * stride + k] for Lines lines (at most 8).
+template <int64_t Lines, typename Place>
+SGTC_INLINE void transpose_strip(const float* from, int64_t stride, int64_t depth, Place place) {
+  for (int64_t k = 0; k < depth && depth >= 8; k += 8) {
+    k = minimum(k, depth - 8);  // the last square may overlap the one before
     V8f rows[8] = {};
 #pragma clang loop unroll(full)
     for (int64_t i = 0; i < Lines; ++i) {
@@ -46,12 +47,20 @@ SGTC_INLINE void pack_strip(float* to, const float* from, int64_t stride, int64_
     transpose(rows);
 #pragma clang loop unroll(full)
     for (int64_t j = 0; j < 8; ++j) {
-      __builtin_memcpy(to + (k + j) * Width, &rows[j], Lines * sizeof(float));
+      __builtin_memcpy(place(k + j), &rows[j], Lines * sizeof(float));
     }
   }
-  for (; k < depth; ++k) {
-    for (int64_t i = 0; i < Lines; ++i) to[k * Width + i] = from[i * stride + k];
+  for (int64_t k = 0; k < depth && depth < 8; ++k) {
+    float* to = place(k);
+    for (int64_t i = 0; i < Lines; ++i) to[i] = from[i * stride + k];
   }
+}
+
+/// to[k * Width + i] = from[i * stride + k] for Lines lines (at most 8).
+template <int64_t Width, int64_t Lines>
+SGTC_INLINE void pack_strip(float* to, const float* from, int64_t stride, int64_t depth) {
+  transpose_strip<Lines>(from, stride, depth,
+                         [=](int64_t k) __attribute__((always_inline)) { return to + k * Width; });
 }
 
 /// One full panel of Width lines.
@@ -64,6 +73,26 @@ SGTC_INLINE void pack_panel(float* to, const float* from, int64_t stride, int64_
   constexpr int64_t kRest = Width % 8;
   if constexpr (kRest != 0) {
     pack_strip<Width, kRest>(to + Width - kRest, from + (Width - kRest) * stride, stride, depth);
+  }
+}
+
+/// place(k)[i] = line i of `lines`, element k of `depth`; lines are `stride` apart.
+template <typename T, typename Place>
+SGTC_INLINE void transpose_lines(const T* from, int64_t stride, int64_t lines, int64_t depth,
+                                 Place place) {
+  int64_t line = 0;
+  if constexpr (__is_same(T, float)) {
+    for (; line + 8 <= lines; line += 8) {
+      transpose_strip<8>(from + line * stride, stride, depth,
+                         [=](int64_t k) __attribute__((always_inline)) { return place(k) + line; });
+    }
+  }
+  if (line == lines) return;
+  for (int64_t k = 0; k < depth; ++k) {
+    auto* to = place(k);
+    for (int64_t i = line; i < lines; ++i) {
+      to[i] = widened(from[i * stride + k]);
+    }
   }
 }
 

@@ -112,6 +112,21 @@ TEST_CASE("convolutions and their gradients") {
       {}, 1e-5);
 }
 
+TEST_CASE("convolutions with many channels and their gradients") {
+  const std::string window = "{strides=[2,1], pads=[1,1,1,1], dilations=[1,1], groups=2";
+  const std::string x = "feed %x: f32[3,40,15,13]\n", w = "feed %w: f32[36,20,3,3]\n";
+  const std::string y = "feed %y: f32[3,36,8,13]\n";
+  check_text(x + w + "feed %b: f32[36,1,1]\n%c = conv(%x, %w) " + window +
+                 "}\n%s = add(%c, %b)\noutput \"s\" %s",
+             {}, 1e-5);
+  check_text(y + w + "feed %x: f32[3,40,15,13]\n%g = conv_input_grad(%y, %w) " + window +
+                 ", input=[15,13]}\n%s = mul(%g, %x)\noutput \"s\" %s",
+             {}, 1e-5);
+  check_text(x + y + "%g = conv_weight_grad(%x, %y) " + window +
+                 ", kernel=[3,3]}\n%s = tanh(%g)\noutput \"s\" %s",
+             {}, 1e-5);
+}
+
 TEST_CASE("bits of convolutions depend on neither fusion nor blocks nor the CPU") {
   check_bits(
       "feed %x: f32[2,20,14,14]\nfeed %w: f32[30,20,3,3]\n%y = conv(%x, %w) "
