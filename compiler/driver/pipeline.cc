@@ -105,8 +105,8 @@ class Compilation {
   Differentiated given_gradients(const Graph& imported, const Graph& separated);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
   void add_plan(const Dims& dims, const Mesh& mesh);
-  void form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
-                     PassRunner& evaluate_passes);
+  void form_programs(Programs& programs, const Mesh& mesh, const StepShape& shape,
+                     PassRunner& train_passes, PassRunner& evaluate_passes);
   std::unique_ptr<Programs> fit(const Dims& dims, const Mesh& mesh, const Programs& whole,
                                 PassRunner& train_passes, PassRunner& evaluate_passes);
   FittedStep fit_stages(const Dims& dims, const Mesh& mesh, const Programs& whole,
@@ -240,7 +240,7 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
     programs->evaluation = evaluation_graph(dims, evaluate_passes);
     if (stops_after("fuse")) {
-      form_programs(*programs, mesh, train_passes, evaluate_passes);
+      form_programs(*programs, mesh, {mesh.pp}, train_passes, evaluate_passes);
     } else {
       programs = fit(dims, mesh, *programs, train_passes, evaluate_passes);
       finish(*programs, train_passes);
@@ -271,20 +271,16 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
 FittedStep Compilation::fit_stages(const Dims& dims, const Mesh& mesh, const Programs& whole,
                                    std::vector<std::unique_ptr<Programs>>& plans,
                                    PassRunner& train_passes, PassRunner& evaluate_passes) {
-  const StepPlanner planner = [&](const Graph& graph, int64_t stages) {
+  const StepPlanner planner = [&](const Graph& graph, const StepShape& shape) {
     plans.push_back(std::make_unique<Programs>());
     Programs& programs = *plans.back();
     programs.train = train_passes.run("rerun-nodes", [&] { return graph; });
     programs.evaluation = whole.evaluation;
-    form_programs(programs, mesh, train_passes, evaluate_passes);
+    form_programs(programs, mesh, shape, train_passes, evaluate_passes);
     schedule(dims, programs, train_passes);
-    PlannedStep planned{
-        &programs.input.train.kernels, &programs.input.train.placement, {}, &programs.built.plan};
-    for (int64_t p = 0; p < stages; ++p) {
-      planned.slots.push_back(slots_of(
-          pipeline_order(programs.input.schedule, stages, p, programs.train.micro_batches)));
-    }
-    return planned;
+    const PlanInput& input = programs.input;
+    return PlannedStep{&input.train.kernels, &input.train.placement, input.schedule,
+                       &programs.built.plan};
   };
   return fit_memory(whole.train, mesh.pp, memory_request(options_), hardware_, planner);
 }
@@ -308,10 +304,11 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   return std::nullopt;
 }
 
-void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner& train_passes,
-                                PassRunner& evaluate_passes) {
+void Compilation::form_programs(Programs& programs, const Mesh& mesh, const StepShape& shape,
+                                PassRunner& train_passes, PassRunner& evaluate_passes) {
   PlanInput& input = programs.input;
   input.mesh = mesh;
+  input.in_flight = shape.in_flight;
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
@@ -323,7 +320,10 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, PassRunner
   }
   // Groups are what is placed: a kernel runs on one stage, or on several that each need its result.
   Placement& placement = input.train.placement;
-  placement = train_passes.time("partition", [&] { return partition(train, mesh.pp, hardware_); });
+  placement = train_passes.time("partition", [&] {
+    return shape.begins.empty() ? partition(train, mesh.pp, hardware_)
+                                : partition_at(train, shape.begins, hardware_);
+  });
   // An evaluation has other groups; they may not cross the stages that training has chosen.
   const Graph& evaluation = programs.evaluation.graph;
   const std::vector<int64_t> stages = evaluation_stages(evaluation, train, placement);

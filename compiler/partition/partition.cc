@@ -152,6 +152,20 @@ void place_floating(const KernelizedGraph& program, const Chain& chain, Placemen
   }
 }
 
+// `begins`: the link that begins each stage.
+Placement place_at(const KernelizedGraph& program, const Chain& chain,
+                   const std::vector<size_t>& begins) {
+  Placement placement;
+  placement.stages = static_cast<int64_t>(begins.size());
+  placement.groups.resize(program.groups.size());
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    if (chain.link_of[g] != kNone) placement.groups[g] = {stage_of(begins, chain.link_of[g])};
+  }
+  place_floating(program, chain, placement);
+  place_update(program, placement);
+  return placement;
+}
+
 Chain chain_of(const KernelizedGraph& program, const Hardware& hardware) {
   const int64_t units = hardware.is_gpu() ? hardware.units : 1;
   return find_chain(program, group_seconds(program, hardware, units));
@@ -180,17 +194,37 @@ Placement partition(const KernelizedGraph& program, int64_t stages, const Hardwa
                 std::to_string(links) + " groups of forward nodes to place; use at most " +
                 std::to_string(links) + " stages");
   }
-  const std::vector<size_t> begins =
-      choose_cuts(program, chain, static_cast<size_t>(stages), hardware);
-  Placement placement;
-  placement.stages = stages;
-  placement.groups.resize(program.groups.size());
-  for (size_t g = 0; g < program.groups.size(); ++g) {
-    if (chain.link_of[g] != kNone) placement.groups[g] = {stage_of(begins, chain.link_of[g])};
+  return place_at(program, chain,
+                  choose_cuts(program, chain, static_cast<size_t>(stages), hardware));
+}
+
+Placement partition_at(const KernelizedGraph& program, const StageBegins& begins,
+                       const Hardware& hardware) {
+  const Chain chain = chain_of(program, hardware);
+  const size_t stages = begins.size() + 1;
+  SGTC_CHECK(chain.links.size() >= stages, "fewer links than stages");
+  std::vector<size_t> links = {0};
+  for (size_t s = 1; s < stages; ++s) {
+    size_t link = links.back() + 1;
+    const size_t last = chain.links.size() - (stages - s);
+    while (link < last && begin_of(program, chain, link) < begins[s - 1]) ++link;
+    links.push_back(link);
   }
-  place_floating(program, chain, placement);
-  place_update(program, placement);
-  return placement;
+  return place_at(program, chain, links);
+}
+
+std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain) {
+  const std::vector<bool> allowed = between_layers(program, chain);
+  std::vector<size_t> cuts;
+  for (size_t link = 1; link < chain.links.size(); ++link) {
+    if (allowed[link]) cuts.push_back(link);
+  }
+  return cuts;
+}
+
+NodeId begin_of(const KernelizedGraph& program, const Chain& chain, size_t link) {
+  const std::vector<NodeId>& nodes = program.groups[chain.links[link]].nodes;
+  return *std::max_element(nodes.begin(), nodes.end());
 }
 
 double slowest_stage(const KernelizedGraph& program, const Placement& placement,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cost/hardware.h"
+#include "partition/chain.h"
 #include "partition/placement.h"
 
 namespace sgtc {
@@ -24,6 +26,22 @@ std::vector<int64_t> fusion_parts(const Graph& graph);
 ///
 /// Throws Error if there are more stages than forward groups to place.
 Placement partition(const KernelizedGraph& program, int64_t stages, const Hardware& hardware);
+
+/// Where stages are cut, in terms that other groups of the same forward nodes share: each stage but
+/// the first begins with the first forward group, in order of execution, that has this node or a
+/// later one.
+using StageBegins = std::vector<NodeId>;
+
+/// The same with given cuts. Stages that would be empty take a group of the next one.
+Placement partition_at(const KernelizedGraph& program, const StageBegins& begins,
+                       const Hardware& hardware);
+
+/// The links of a program's chain (chain.h) behind which it may be cut well: between repeated
+/// layers once per layer, elsewhere before each; 0 is none of them.
+std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain);
+
+/// The cut before a link.
+NodeId begin_of(const KernelizedGraph& program, const Chain& chain, size_t link);
 
 /// The seconds of one micro-batch in the slowest stage of a placement, by the model of `partition`.
 double slowest_stage(const KernelizedGraph& program, const Placement& placement,

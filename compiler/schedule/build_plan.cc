@@ -139,7 +139,8 @@ class Builder {
 
   std::vector<PipelineStep> passes(bool is_evaluation, int64_t position) {
     if (!is_evaluation) {
-      return pipeline_order(input_.schedule, input_.mesh.pp, position, plan().micro_batches);
+      return pipeline_order(input_.schedule, input_.mesh.pp, position, plan().micro_batches,
+                            input_.in_flight);
     }
     std::vector<PipelineStep> order;
     for (int64_t m = 0; m < plan().micro_batches; ++m) order.push_back({Phase::kForward, m});

@@ -41,6 +41,7 @@ struct PlanInput {
   std::vector<LossTermOutput> loss_terms;
   Mesh mesh;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  int64_t in_flight = 0;     // micro-batches, as of pipeline_order
   int64_t bucket_bytes = 0;  // of gradients that are reduced as one; 0: chosen
   /// By whose times kernels and communications are ordered.
   Hardware hardware = default_hardware("cpu");

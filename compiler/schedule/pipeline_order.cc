@@ -5,10 +5,11 @@
 namespace sgtc {
 
 std::vector<PipelineStep> pipeline_order(PipelineSchedule schedule, int64_t stages, int64_t stage,
-                                         int64_t micro_batches) {
+                                         int64_t micro_batches, int64_t in_flight) {
   // Forward passes that lead the backward passes: those of the later stages are under way.
   const bool all_first = schedule == PipelineSchedule::kGPipe;
-  const int64_t lead = all_first ? micro_batches : std::min(stages - stage, micro_batches);
+  int64_t lead = all_first ? micro_batches : std::min(stages - stage, micro_batches);
+  if (in_flight > 0) lead = std::min(lead, in_flight);
   std::vector<PipelineStep> order;
   for (int64_t m = 0; m < lead; ++m) order.push_back({Phase::kForward, m});
   for (int64_t m = 0; m < micro_batches; ++m) {

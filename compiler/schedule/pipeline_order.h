@@ -22,9 +22,10 @@ struct PipelineStep {
 
 /// The forward and backward passes of `stage` (0 … stages - 1). Micro-batches are in ascending
 /// order in both, whatever the schedule, so gradients are added in the same order. There may be
-/// fewer micro-batches than stages.
+/// fewer micro-batches than stages. At most `in_flight` are between forward and backward on a
+/// stage, if that is not 0: each keeps its activations, and fewer of them idle longer.
 std::vector<PipelineStep> pipeline_order(PipelineSchedule schedule, int64_t stages, int64_t stage,
-                                         int64_t micro_batches);
+                                         int64_t micro_batches, int64_t in_flight = 0);
 
 /// The most micro-batches of the order that are between forward and backward at once: slots that
 /// activations need.

@@ -15,6 +15,9 @@ namespace sgtc {
 namespace {
 
 constexpr int kMostPlans = 6;
+constexpr size_t kShapes = 2;      // that are planned beside the first
+constexpr size_t kFewNodes = 400;  // that may run again, of all positions
+constexpr size_t kShapesOfFewNodes = 24;
 constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
 
 // A plan as far as it is compared with others.
@@ -34,9 +37,10 @@ class Fitter {
          const StepPlanner& planner)
       : graph_(graph), request_(request), hardware_(hardware), planner_(planner) {}
 
-  FittedStep run(int64_t stages) {
-    if (request_.budget == 0 && request_.recompute != Recompute::kFull) return plan_once(stages);
-    Fit fit = this->fit(stages);
+  FittedStep run(const StepShape& shape, bool searches) {
+    if (request_.budget == 0 && request_.recompute != Recompute::kFull) return plan_once(shape);
+    Fit fit;
+    for (const StepShape& other : fit_shape(fit, shape, searches)) fit_shape(fit, other, false);
     return {fit.best.plan, fit.best.seconds, fit.seconds_without, largest(fit.best.peaks),
             std::move(fit.live)};
   }
@@ -55,8 +59,8 @@ class Fitter {
     int64_t overhead = 0;
   };
 
-  FittedStep plan_once(int64_t stages) const {
-    const PlannedStep planned = planner_(graph_, stages);
+  FittedStep plan_once(const StepShape& shape) const {
+    const PlannedStep planned = planner_(graph_, shape);
     return {0, 0, 0, largest(arenas(*planned.plan)), ""};
   }
 
@@ -75,8 +79,8 @@ class Fitter {
     return fits(a) ? a.seconds < b.seconds : largest(a.peaks) < largest(b.peaks);
   }
 
-  PlannedStep plan(const Graph& graph, int64_t stages, Attempt& attempt) {
-    const PlannedStep planned = planner_(graph, stages);
+  PlannedStep plan(const Graph& graph, const StepShape& shape, Attempt& attempt) {
+    const PlannedStep planned = planner_(graph, shape);
     attempt.plan = plans_++;
     attempt.seconds = simulate(*planned.plan, hardware_).seconds;
     attempt.peaks = arenas(*planned.plan);
@@ -92,53 +96,78 @@ class Fitter {
     fit.live = live_bytes_text(*planned.plan, fullest - attempt.peaks.begin());
   }
 
-  Fit fit(int64_t stages) {
-    Fit fit;
+  // Plans the step in a shape, with what it has to compute again; the other shapes to try, if that
+  // is asked for.
+  std::vector<StepShape> fit_shape(Fit& fit, const StepShape& shape, bool searches) {
     Attempt attempt;
-    const PlannedStep whole = plan(graph_, stages, attempt);
-    fit.seconds_without = attempt.seconds;
+    const PlannedStep whole = plan(graph_, shape, attempt);
+    if (fit.seconds_without == 0) fit.seconds_without = attempt.seconds;
     if (request_.recompute != Recompute::kFull) consider(fit, attempt, whole);
     const bool is_done = request_.recompute == Recompute::kNone ||
                          (request_.recompute == Recompute::kAuto && fits(attempt));
-    if (is_done) return fit;
-    std::vector<Position> positions = find_positions(whole, attempt);
+    if (is_done) return {};
+    const RerunCosts costs =
+        group_times(*whole.kernels, hardware_,
+                    hardware_.units_of_rank(RankLayout(*whole.plan, hardware_).size()));
+    std::vector<Position> positions = find_positions(whole, shape, costs, attempt);
     if (request_.recompute == Recompute::kFull) {
       for (Position& position : positions) {
         position.choice = recompute_everything(position.found.problem);
       }
-      const PlannedStep planned = plan(rerun(positions), stages, attempt);
+      const PlannedStep planned = plan(rerun(positions), shape, attempt);
       consider(fit, attempt, planned);
-      return fit;
+      return {};
     }
-    approach(fit, attempt, positions, stages);
-    return fit;
+    std::vector<StepShape> others;
+    if (searches) others = other_shapes(whole, positions, costs);
+    approach(fit, attempt, positions, shape);
+    return others;
   }
 
-  std::vector<Position> find_positions(const PlannedStep& planned, const Attempt& attempt) const {
-    const int64_t units = hardware_.units_of_rank(RankLayout(*planned.plan, hardware_).size());
-    const RerunCosts costs = group_times(*planned.kernels, hardware_, units);
+  std::vector<Position> find_positions(const PlannedStep& planned, const StepShape& shape,
+                                       const RerunCosts& costs, const Attempt& attempt) const {
     std::vector<Position> positions;
-    for (size_t p = 0; p < attempt.peaks.size(); ++p) {
+    for (int64_t p = 0; p < shape.stages; ++p) {
+      const int64_t slots = slots_of(
+          pipeline_order(planned.schedule, shape.stages, p, graph_.micro_batches, shape.in_flight));
       Position position;
-      position.found = find_problem(*planned.kernels, *planned.placement, static_cast<int64_t>(p),
-                                    planned.slots[p], costs);
+      position.found = find_problem(*planned.kernels, *planned.placement, p, slots, costs);
       const RecomputeProblem& problem = position.found.problem;
       position.choice.assign(problem.nodes.size(), false);
-      position.overhead = attempt.peaks[p] - evaluate(problem, position.choice).peak_bytes;
+      position.overhead =
+          attempt.peaks[static_cast<size_t>(p)] - evaluate(problem, position.choice).peak_bytes;
       positions.push_back(std::move(position));
     }
     return positions;
   }
 
+  std::vector<StepShape> other_shapes(const PlannedStep& whole,
+                                      const std::vector<Position>& positions,
+                                      const RerunCosts& costs) const {
+    if (positions.size() == 1) return {};
+    PlacedStep step{whole.kernels, whole.placement, whole.schedule, {}, request_.budget};
+    size_t nodes = 0;
+    for (size_t p = 0; p < positions.size(); ++p) {
+      step.other_bytes.push_back(positions[p].overhead -
+                                 state_bytes(graph_of(whole), *whole.placement, p));
+      nodes += positions[p].found.nodes.size();
+    }
+    return sgtc::other_shapes(step, costs, hardware_,
+                              nodes <= kFewNodes ? kShapesOfFewNodes : kShapes);
+  }
+
+  static const Graph& graph_of(const PlannedStep& planned) { return *planned.kernels->graph; }
+
   // Plans again and again, with what the last plan needed beyond its model.
-  void approach(Fit& fit, Attempt attempt, std::vector<Position>& positions, int64_t stages) {
+  void approach(Fit& fit, Attempt attempt, std::vector<Position>& positions,
+                const StepShape& shape) {
     std::vector<std::vector<bool>> known;
     for (int i = 1; i < kMostPlans; ++i) {
       choose(positions, attempt);
       const std::vector<bool> again = nodes_again(positions);
       if (std::find(known.begin(), known.end(), again) != known.end()) return;
       known.push_back(again);
-      const PlannedStep planned = plan(rerun_nodes(graph_, again), stages, attempt);
+      const PlannedStep planned = plan(rerun_nodes(graph_, again), shape, attempt);
       consider(fit, attempt, planned);
       const bool is_full = largest(attempt.peaks) >= kWellUsed * request_.budget;
       if (fits(attempt) && is_full) return;
@@ -186,7 +215,12 @@ class Fitter {
 
 FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
                       const Hardware& hardware, const StepPlanner& planner) {
-  return Fitter(graph, request, hardware, planner).run(stages);
+  return Fitter(graph, request, hardware, planner).run({stages}, true);
+}
+
+FittedStep fit_in_shape(const Graph& graph, const StepShape& shape, const MemoryRequest& request,
+                        const Hardware& hardware, const StepPlanner& planner) {
+  return Fitter(graph, request, hardware, planner).run(shape, false);
 }
 
 }  // namespace sgtc

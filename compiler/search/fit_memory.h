@@ -12,6 +12,7 @@
 #include "partition/placement.h"
 #include "passes/kernelized_graph.h"
 #include "plan/format.h"
+#include "search/stage_shapes.h"
 
 namespace sgtc {
 
@@ -30,12 +31,12 @@ struct MemoryRequest {
 struct PlannedStep {
   const KernelizedGraph* kernels = nullptr;
   const Placement* placement = nullptr;
-  std::vector<int64_t> slots;  // of each position
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
   const plan::Plan* plan = nullptr;
 };
 
-/// Plans the step that `graph` is, on so many pipeline stages, and keeps what the result points to.
-using StepPlanner = std::function<PlannedStep(const Graph& graph, int64_t stages)>;
+/// Plans the step that `graph` is, in a shape, and keeps what the result points to.
+using StepPlanner = std::function<PlannedStep(const Graph& graph, const StepShape& shape)>;
 
 /// What `fit_memory` found.
 struct FittedStep {
@@ -49,10 +50,15 @@ struct FittedStep {
 /// Plans `graph`, a step directly before fusion, as it is, and as long as the plan exceeds the
 /// budget again with more nodes that run again in the backward phase (choose_recompute.h). What a
 /// plan needs beyond the model of the choice is measured and taken off the budget of the next one.
-/// Times are those that `hardware` is predicted to take. If nothing fits, the step with the lowest
-/// peak is returned.
+/// On several stages other cuts and fewer micro-batches in flight are tried as well
+/// (stage_shapes.h). Of the plans that fit the one is taken whose simulated step is shortest on
+/// `hardware`; if none does, that with the lowest peak.
 FittedStep fit_memory(const Graph& graph, int64_t stages, const MemoryRequest& request,
                       const Hardware& hardware, const StepPlanner& planner);
+
+/// The same in one given shape.
+FittedStep fit_in_shape(const Graph& graph, const StepShape& shape, const MemoryRequest& request,
+                        const Hardware& hardware, const StepPlanner& planner);
 
 /// Another way to do the work of a step, as it is written on the command line.
 struct OtherStep {
