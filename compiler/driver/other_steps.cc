@@ -42,6 +42,11 @@ std::vector<OtherStep> other_steps(const Options& options, const OnnxModel& mode
     other.recompute = "auto";
     add("--recompute auto", 1, std::move(other), dims, mesh);
   }
+  if (options.schedule == "gpipe" && mesh.pp > 1) {
+    Options other = options;
+    other.schedule = "1f1b";
+    add("--schedule 1f1b", 1, std::move(other), dims, mesh);
+  }
   for (const int64_t times : {2, 4, 8}) {
     Mesh more = mesh;
     more.pp *= times;

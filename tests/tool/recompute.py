@@ -118,6 +118,18 @@ def test_what_would_fit(bench):
         assert result.returncode == 0, f"--{option} {value}: {result.stderr}"
 
 
+def test_another_schedule_would_fit(bench):
+    bench.model(*GPT)
+    options = ("--mesh", "2x1", "--micro-batches", 8, "--recompute", "none")
+    plan = f"plan-json={bench.path('plan.json')}"
+    bench.sgtc("model.onnx", *options, "--schedule", "1f1b", "--emit", plan)
+    budget = max(arenas(bench))
+    result = bench.sgtc("model.onnx", *options, "--schedule", "gpipe", "--memory", budget, "--emit",
+                        plan)
+    assert result.returncode == 1, result.stderr
+    expect_text(result, "\n  --schedule 1f1b: ", "\n  --recompute auto: ")
+
+
 def test_explanations(bench):
     bench.model(*GPT)
     plan = bench.path("plan.json")
