@@ -85,8 +85,9 @@ std::string key_text(const LoopBody& body) {
   return out.str();
 }
 
-LoopBody body_of(const KernelSpec& kernel) {
+LoopBody body_of(const KernelSpec& kernel, int64_t threads) {
   LoopBody body{kernel, map_threads(kernel.nest), varies_in_steps(kernel.nest)};
+  body.mapping.threads = threads;
   if (body.varies_in_steps) {
     body.mapping.is_kept = false;
     body.mapping.together = kTogether;
@@ -108,12 +109,12 @@ class Merger {
   }
 
   MergedKernel run() {
+    KernelSpec& kernel = result_.kernel;
+    kernel.kind = "loop";
+    kernel.launch = widest_launch();
     for (const KernelSpec* member : members_) add_instance(*member);
     add_arguments();
     add_table();
-    KernelSpec& kernel = result_.kernel;
-    kernel.kind = "loop";
-    kernel.launch = members_[0]->launch;
     kernel.launch.indirect = true;
     kernel.blocks = std::min(loops_.blocks, kMostBlocks);
     add_costs();
@@ -123,11 +124,19 @@ class Merger {
   }
 
  private:
+  // Blocks of the others have more items than they would have alone.
+  GpuLaunch widest_launch() const {
+    const auto widest =
+        std::max_element(members_.begin(), members_.end(), [](const auto* one, const auto* other) {
+          return one->launch.threads < other->launch.threads;
+        });
+    return (*widest)->launch;
+  }
+
   void add_instance(const KernelSpec& member) {
-    SGTC_CHECK(member.launch.threads == members_[0]->launch.threads &&
-                   member.arguments.size() == members_[0]->arguments.size(),
+    SGTC_CHECK(member.arguments.size() == members_[0]->arguments.size(),
                "loops of different forms are to be merged");
-    const LoopBody body = body_of(member);
+    const LoopBody body = body_of(member, result_.kernel.launch.threads);
     const std::string key = key_text(body);
     const auto found = std::find(keys_.begin(), keys_.end(), key);
     const auto number = found - keys_.begin();
@@ -237,11 +246,10 @@ int64_t search_length(const MergedLoops& loops) {
 
 std::optional<MergeKey> merge_key(const KernelSpec& kernel) {
   if (!can_merge(kernel)) return std::nullopt;
-  const LoopBody body = body_of(kernel);
+  const LoopBody body = body_of(kernel, kernel.launch.threads);
   if (body.mapping.blocks() == 0) return std::nullopt;
   MergeKey key;
-  key.form = "threads " + std::to_string(kernel.launch.threads) + " " + text_of(kernel.arguments) +
-             "\n" + to_text(without_sizes(kernel.nest));
+  key.form = text_of(kernel.arguments) + "\n" + to_text(without_sizes(kernel.nest));
   key.body = key_text(body);
   return key;
 }
