@@ -243,8 +243,10 @@ void write_kernels(const std::vector<KernelSpec>& specs, const Options& options)
     write_file(options.folder / (kernel.symbol + ".ptx"), kernel.ptx);
     if (options.ptx_alone) continue;
     write_file(options.folder / (kernel.symbol + ".cubin"), kernel.cubin);
-    if (gpu::serializes_products(kernel.report) ||
-        kernel.report.find(" 0 bytes spill stores") == std::string::npos) {
+    if (gpu::serializes_products(kernel.report)) {
+      throw Error("kernel " + kernel.symbol + ": ptxas serialises products: " + kernel.report);
+    }
+    if (kernel.report.find(" 0 bytes spill stores") == std::string::npos) {
       std::printf("%s: %s\n", kernel.symbol.c_str(), kernel.report.c_str());
     }
   }

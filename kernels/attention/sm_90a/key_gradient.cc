@@ -249,12 +249,15 @@ class KeyGradient : GradientBlock<Form, 2, Masked> {
       for (uint32_t i = 0; i < 4; ++i) {
         float& score = scores[4 * part + i];
         float& product = products[4 * part + i];
+        const bool is_hidden = hides && column + i % 2 < row + i / 2 * 8;
+        // Hidden here and not below: for whatever reason, ptxas serialises products otherwise.
         if constexpr (Masked) {
-          const float added = mask.at(place.query + column + i % 2, place.key + row + i / 2 * 8);
+          float added = mask.at(place.query + column + i % 2, place.key + row + i / 2 * 8);
+          if (is_hidden) added = -__builtin_inff();
           score = __builtin_fmaf(score, static_cast<float>(shape_.scale), added) - maximum[i % 2];
         }
         score = exp2_approximate(__builtin_fmaf(score, factor, -log[i % 2]));
-        if (hides && column + i % 2 < row + i / 2 * 8) score = 0;
+        if (!Masked && is_hidden) score = 0;
         product = score * (product - sum[i % 2]);
       }
     }
