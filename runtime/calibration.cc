@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "communication/segment.h"
@@ -34,10 +36,77 @@ std::string cpu_name() {
   return name;
 }
 
-class Calibration {
+Json json_of(const std::vector<MeasuredKernel>& kernels, int64_t units) {
+  Json result = Json::object();
+  for (const MeasuredKernel& measured : kernels) {
+    const plan::Kernel& kernel = *measured.kernel;
+    result[kernel.symbol] = {{"kind", kernel.kind},   {"flops", kernel.flops},
+                             {"bytes", kernel.bytes}, {"blocks", kernel.blocks},
+                             {"units", units},        {"seconds", measured.seconds}};
+  }
+  return result;
+}
+
+// The kernels of all ranks.
+Json gather_kernels(Job& job, const Json& own) {
+  Json all = Json::object();
+  for (const std::string& text : job.all_gather(own.dump())) all.update(Json::parse(text));
+  return all;
+}
+
+Json header(const Job& job) {
+  Json profile = {{"format", "sgtc-hardware"}, {"version", 1}};
+  if (job.self().local_size < job.size()) profile["ranks_per_host"] = job.self().local_size;
+  return profile;
+}
+
+// The preset of the compiler for what a program does not use.
+std::string preset_like(const std::string& gpu, const std::string& target) {
+  if (gpu.find("H100") != std::string::npos) return "h100";
+  return target == "sm_80" ? "a100" : "h200";
+}
+
+// Of ranks that measured the same, the fastest: it waited the least for others.
+Json gather_communications(Job& job, const std::vector<MeasuredCommunication>& own) {
+  Json found = Json::array();
+  for (const MeasuredCommunication& each : own) {
+    found.push_back({each.kind, each.members, each.bytes, each.seconds});
+  }
+  std::map<std::pair<std::string, int64_t>, std::map<int64_t, double>> all;
+  for (const std::string& text : job.all_gather(found.dump())) {
+    for (const Json& each : Json::parse(text)) {
+      auto& points = all[{each[0].get<std::string>(), each[1].get<int64_t>()}];
+      const auto seconds = each[3].get<double>();
+      const auto [point, is_new] = points.emplace(each[2].get<int64_t>(), seconds);
+      point->second = std::min(point->second, seconds);
+    }
+  }
+  Json result = Json::array();
+  for (const auto& [key, sizes] : all) {
+    Json points = Json::array();
+    for (const auto& [bytes, seconds] : sizes) {
+      points.push_back({{"bytes", bytes}, {"seconds", seconds}});
+    }
+    result.push_back({{"kind", key.first}, {"members", key.second}, {"points", points}});
+  }
+  return result;
+}
+
+Json profile_of_gpu(Job& job, const Measurements& measured, const std::string& target) {
+  Json profile = header(job);
+  profile["name"] = measured.hardware;
+  profile["device"] = "gpu";
+  profile["preset"] = preset_like(measured.hardware, target);
+  profile["units"] = measured.units;
+  profile["kernels"] = gather_kernels(job, json_of(measured.kernels, measured.units));
+  profile["communications"] = gather_communications(job, measured.communications);
+  return profile;
+}
+
+class CpuCalibration {
  public:
-  Calibration(const Program& program, Job& job, const Session& session,
-              RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads)
+  CpuCalibration(const Program& program, Job& job, const Session& session,
+                 RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads)
       : program_(program),
         job_(job),
         session_(session),
@@ -46,10 +115,11 @@ class Calibration {
         host_cpus_(count_host_cpus(cpus)) {}
 
   Json run() {
-    Json profile = {{"format", "sgtc-hardware"}, {"version", 1},
-                    {"name", cpu_name()},        {"device", "cpu"},
-                    {"units", host_cpus_},       {"eager_bytes", kRingBytes}};
-    if (job_.self().local_size < job_.size()) profile["ranks_per_host"] = job_.self().local_size;
+    Json profile = header(job_);
+    profile["name"] = cpu_name();
+    profile["device"] = "cpu";
+    profile["units"] = host_cpus_;
+    profile["eager_bytes"] = kRingBytes;
     ThreadPool threads(threads_);
     profile["kernels"] = kernels(threads);
     profile["communications"] = communications(threads);
@@ -78,22 +148,11 @@ class Calibration {
     Json own = Json::object();
     for (int64_t wave = 0; wave < waves; ++wave) {
       job_.barrier();
-      if (job_.self().local_rank / at_once == wave) own = measured_kernels(threads);
+      if (job_.self().local_rank / at_once == wave) {
+        own = json_of(measure_kernels(program_, session_, threads), threads_);
+      }
     }
-    Json all = Json::object();
-    for (const std::string& text : job_.all_gather(own.dump())) all.update(Json::parse(text));
-    return all;
-  }
-
-  Json measured_kernels(ThreadPool& threads) const {
-    Json result = Json::object();
-    for (const MeasuredKernel& measured : measure_kernels(program_, session_, threads)) {
-      const plan::Kernel& kernel = *measured.kernel;
-      result[kernel.symbol] = {{"kind", kernel.kind},   {"flops", kernel.flops},
-                               {"bytes", kernel.bytes}, {"blocks", kernel.blocks},
-                               {"units", threads_},     {"seconds", measured.seconds}};
-    }
-    return result;
+    return gather_kernels(job_, own);
   }
 
   Json communications(ThreadPool& threads) {
@@ -129,15 +188,13 @@ class Calibration {
 
 }  // namespace
 
-void calibrate(const Program& program, Job& job, const Session& session,
-               RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads,
-               const std::string& path) {
-  if (session.plan().target != "cpu") {
-    die("--calibrate", "measures CPUs only, found a program for " + session.plan().target,
-        "compile with --target cpu, or give sgtc --hardware the name of a GPU");
-  }
+void calibrate(const Program& program, Job& job, Session& session, RankCommunicators* communicators,
+               const std::vector<int>& cpus, int64_t threads, const std::string& path) {
   bind_to_cpus(cpus);  // the session bound this thread to one of them
-  const Json profile = Calibration(program, job, session, communicators, cpus, threads).run();
+  const std::optional<Measurements> of_device = session.device().measure();
+  const Json profile =
+      of_device ? profile_of_gpu(job, *of_device, session.plan().target)
+                : CpuCalibration(program, job, session, communicators, cpus, threads).run();
   if (job.rank() != 0) return;
   const std::string text = profile.dump(1) + "\n";
   DurableFile file;

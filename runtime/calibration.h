@@ -1,7 +1,9 @@
 // Measures a program's kernels and communications alone, for `sgtc --hardware`.
 //
 // Never a whole step: a kernel is called over and over, a communication is issued over and over,
-// and what a step of them takes is left to the compiler's simulation. So that this adds up:
+// and what a step of them takes is left to the compiler's simulation. A GPU measures in graphs of
+// equal nodes that follow each other, long enough for its clocks to settle. On a CPU, so that this
+// adds up:
 //
 // - Before a call, the second-level cache of each thread's core is swept: in a step the tensors of
 //   a kernel were written by others, most of them too long ago to be there.
@@ -26,9 +28,8 @@ namespace sgtc::runtime {
 /// Measures the kernels of the plan's schedule "train" and its communications and writes the
 /// profile to `path`, from rank 0. A collective of all ranks, after a step that has filled all
 /// buffers; states and results are changed at will. `cpus` are those that this rank was given,
-/// `threads` compute. Dies for a plan of a GPU.
-void calibrate(const Program& program, Job& job, const Session& session,
-               RankCommunicators* communicators, const std::vector<int>& cpus, int64_t threads,
-               const std::string& path);
+/// `threads` compute.
+void calibrate(const Program& program, Job& job, Session& session, RankCommunicators* communicators,
+               const std::vector<int>& cpus, int64_t threads, const std::string& path);
 
 }  // namespace sgtc::runtime

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernel_calibration.h"
+#include "measurements.h"
 #include "trace.h"
 
 namespace sgtc::runtime {

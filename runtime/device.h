@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "communication/groups.h"
 #include "communication/peers.h"
 #include "communication/rank_communicators.h"
+#include "measurements.h"
 #include "plan/format.h"
 #include "plan_memory.h"
 #include "program.h"
@@ -73,6 +75,11 @@ class Device {
 
   /// Records the entries of later training steps, on a GPU their kernels; null: none.
   virtual void set_trace(Trace* trace) = 0;
+
+  /// What the launches of "train" take, each over and over on what a step brings it. A collective
+  /// of all ranks; states and results are changed at will. Nothing on the CPU, whose threads and
+  /// caches belong to the job (calibration.h).
+  virtual std::optional<Measurements> measure() { return std::nullopt; }
 
   /// Bytes of the memory that kernels work in: the most in use so far, and all there is.
   virtual int64_t memory_used() const = 0;

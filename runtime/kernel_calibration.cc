@@ -105,12 +105,6 @@ double measure(const KernelCalls& kernel, ThreadPool& threads, CacheSweeper& swe
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::vector<MeasuredKernel> measure_kernels(const Program& program, const Session& session,
                                             ThreadPool& threads) {
   CacheSweeper sweeper(threads);

@@ -169,6 +169,19 @@ MeasuredCommunication read_communication(Reader reader) {
   return result;
 }
 
+// What the file leaves open.
+Hardware start_of(Reader& reader) {
+  Hardware start;
+  start.host = start.network = hardware_preset("cpu").host;
+  if (!reader.has("preset")) return start;
+  const std::vector<std::string>& presets = hardware_presets();
+  const std::string name = reader.text("preset");
+  if (std::find(presets.begin(), presets.end(), name) == presets.end()) {
+    reader.fail("preset", "cpu, a100, h100 or h200", reader.value("preset"));
+  }
+  return hardware_preset(name);
+}
+
 Hardware read(Reader reader) {
   if (reader.text("format") != "sgtc-hardware") {
     reader.fail("format", "\"sgtc-hardware\"", reader.value("format"));
@@ -176,17 +189,19 @@ Hardware read(Reader reader) {
   if (reader.integer("version", 0) != kFormatVersion) {
     reader.fail("version", std::to_string(kFormatVersion), reader.value("version"));
   }
-  Hardware hardware;
+  Hardware hardware = start_of(reader);
   hardware.name = reader.text("name");
   hardware.device = reader.text("device");
   if (hardware.device != "cpu" && hardware.device != "gpu") {
     reader.fail("device", "\"cpu\" or \"gpu\"", reader.value("device"));
   }
   hardware.units = reader.integer("units", 1);
-  hardware.ranks_per_host = reader.integer_or("ranks_per_host", 0, 0);
-  hardware.memory_bytes_per_second = reader.positive_or("memory_bytes_per_second", 0);
-  hardware.communication_blocks = reader.integer_or("communication_blocks", 0, 0);
-  hardware.eager_bytes = reader.integer_or("eager_bytes", 0, 0);
+  hardware.ranks_per_host = reader.integer_or("ranks_per_host", 0, hardware.ranks_per_host);
+  hardware.memory_bytes_per_second =
+      reader.positive_or("memory_bytes_per_second", hardware.memory_bytes_per_second);
+  hardware.communication_blocks =
+      reader.integer_or("communication_blocks", 0, hardware.communication_blocks);
+  hardware.eager_bytes = reader.integer_or("eager_bytes", 0, hardware.eager_bytes);
   for (auto& [kind, rate] : reader.objects("rates")) {
     hardware.rates[kind == "other" ? "" : kind] = read_rate(std::move(rate));
   }
@@ -197,9 +212,8 @@ Hardware read(Reader reader) {
     reader.fail("rates", "an entry \"other\", or measured \"kernels\"",
                 reader.has("rates") ? reader.value("rates") : Json());
   }
-  hardware.host =
-      reader.has("host") ? read_link(reader.object("host")) : hardware_preset("cpu").host;
-  hardware.network = reader.has("network") ? read_link(reader.object("network")) : hardware.host;
+  if (reader.has("host")) hardware.host = hardware.network = read_link(reader.object("host"));
+  if (reader.has("network")) hardware.network = read_link(reader.object("network"));
   for (auto& [number, communication] : reader.objects("communications")) {
     hardware.communications.push_back(read_communication(std::move(communication)));
   }

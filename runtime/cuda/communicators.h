@@ -36,6 +36,10 @@ class Communicators {
   void issue(const Launch& launch, Stream stream) const;
   /// The same as a graph, for the caller to destroy.
   Graph capture(const Launch& launch) const;
+  /// Ranks that take part in a communication.
+  int64_t size(const Launch::Communication& communication) const {
+    return find(communication).size;
+  }
   /// Tells the job in which step this rank is, and in which communication if `launch` is known to
   /// be under way; null: any of the step.
   void enter(int64_t step, const Launch* launch) const;

@@ -130,6 +130,13 @@ void CudaDevice::start(ScheduleKind kind, int64_t step) {
   results_.collect(stream_);
 }
 
+std::optional<Measurements> CudaDevice::measure() {
+  Measurements result = train_.measure(stream_);
+  result.hardware = gpu_.name;
+  result.units = gpu_.multiprocessors;
+  return result;
+}
+
 std::string CudaDevice::description() const {
   const int64_t connections =
       communicators_ ? free_at_start_ - arena_.bytes() - free_when_connected_ : 0;

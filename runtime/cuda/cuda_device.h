@@ -35,6 +35,7 @@ class CudaDevice final : public Device {
   void upload(MemoryRange range) override { arena_.upload(range); }
   void download(MemoryRange range) override { arena_.download(range); }
   void set_trace(Trace* trace) override { trace_ = trace; }
+  std::optional<Measurements> measure() override;
   int64_t memory_used() const override { return memory_used_; }
   int64_t memory_total() const override { return memory_total_; }
   int64_t touched_bytes() const override { return arena_.touched_bytes(); }

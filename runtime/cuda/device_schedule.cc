@@ -1,10 +1,45 @@
 #include "cuda/device_schedule.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+
 #include "cuda/launch_times.h"
 #include "failure.h"
 
 namespace sgtc::runtime::cuda {
 namespace {
+
+// Measured calls of one kernel, each with tensors of its own.
+constexpr int kMostCalls = 3;
+// A GPU that works needs so long until its clocks are what they stay at.
+constexpr double kSustainedSeconds = 0.03;
+constexpr int kLeastRepetitions = 5;
+constexpr int kMostRepetitions = 500;
+// The same on all ranks, which take part in each of them.
+constexpr int kRepetitionsOfCommunications = 20;
+
+// As plans call them; both ends of a transfer measure the same.
+const char* name_of(CommunicationKind kind) {
+  switch (kind) {
+    case CommunicationKind::all_reduce:
+      return "all_reduce";
+    case CommunicationKind::reduce_scatter:
+      return "reduce_scatter";
+    case CommunicationKind::all_gather:
+      return "all_gather";
+    case CommunicationKind::broadcast:
+      return "broadcast";
+    default:
+      return "send";
+  }
+}
+
+int64_t bytes_of(const std::vector<Part>& parts) {
+  int64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.bytes;
+  return bytes;
+}
 
 // Whole words are faster to set than bytes.
 MemsetNodeParameters zeroes(DeviceAddress address, size_t bytes) {
@@ -138,6 +173,68 @@ void DeviceSchedule::run_traced(Stream stream, Trace& trace) const {
   }
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   times.add_to(trace, launches_);
+}
+
+Measurements DeviceSchedule::measure(Stream stream) const {
+  Measurements result;
+  std::map<const plan::Kernel*, std::vector<double>> calls;
+  clear(stream);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    start(i, stream);
+    const plan::Kernel* kernel = launches_[i].kernel;
+    if (!kernel) {
+      const double seconds = seconds_of(i, kRepetitionsOfCommunications, stream);
+      // Several at once were not measured alone.
+      if (launches_[i].communications.size() == 1) {
+        result.communications.push_back(measured(launches_[i].communications[0], seconds));
+      }
+    } else if (std::vector<double>& own = calls[kernel]; own.size() < kMostCalls) {
+      own.push_back(seconds_of(i, stream));
+    }
+  }
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  for (auto& [kernel, seconds] : calls) {
+    result.kernels.push_back({kernel, median(std::move(seconds))});
+  }
+  return result;
+}
+
+MeasuredCommunication DeviceSchedule::measured(const Launch::Communication& communication,
+                                               double seconds) const {
+  const CommunicationRequest& request = communication.request;
+  return {name_of(request.kind), communicators_->size(communication),
+          std::max(bytes_of(request.inputs), bytes_of(request.outputs)), seconds};
+}
+
+// Of one call among so many that the GPU works for a while.
+double DeviceSchedule::seconds_of(size_t index, Stream stream) const {
+  const double first = seconds_of(index, kLeastRepetitions, stream);
+  const double wanted = kSustainedSeconds / std::max(first, 1e-9);
+  const int repetitions =
+      static_cast<int>(std::clamp<double>(std::ceil(wanted), kLeastRepetitions, kMostRepetitions));
+  return seconds_of(index, repetitions, stream);
+}
+
+// A graph of them one after another, as in a step, started twice: first to warm up.
+double DeviceSchedule::seconds_of(size_t index, int repetitions, Stream stream) const {
+  const Launch& launch = launches_[index];
+  Graph graph = nullptr;
+  SGTC_CUDA(driver_, cuGraphCreate(&graph, 0));
+  std::vector<GraphNode> last;
+  for (int i = 0; i < repetitions; ++i) {
+    last = {launch.kernel ? add_call(graph, index, last) : add_communications(graph, launch, last)};
+  }
+  ExecutableGraph executable = nullptr;
+  SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&executable, graph, 0));
+  SGTC_CUDA(driver_, cuGraphDestroy(graph));
+  const LaunchTimes times(driver_, 1);
+  SGTC_CUDA(driver_, cuGraphLaunch(executable, stream));
+  times.mark(stream, 0);
+  SGTC_CUDA(driver_, cuGraphLaunch(executable, stream));
+  times.mark(stream, 1);
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  SGTC_CUDA(driver_, cuGraphExecDestroy(executable));
+  return times.seconds() / repetitions;
 }
 
 void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {

@@ -12,6 +12,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launches.h"
 #include "cuda/tensor_maps.h"
+#include "measurements.h"
 #include "trace.h"
 
 namespace sgtc::runtime::cuda {
@@ -31,7 +32,12 @@ class DeviceSchedule {
   /// Puts everything into `stream`. `step` is for messages.
   void run(Stream stream, int64_t step) const;
 
-  /// The same, one launch after another and no graph; waits for the end and tells when each ran.
+  /// What launches take: each in its turn, so that it works on what a step brings it, and over and
+  /// over. A collective of all ranks. Leaves hardware and units to the caller.
+  Measurements measure(Stream stream) const;
+
+  /// The same as `run`, one launch after another and no graph; waits for the end and tells when
+  /// each ran.
   void run_traced(Stream stream, Trace& trace) const;
 
  private:
@@ -48,6 +54,9 @@ class DeviceSchedule {
   GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;
   GraphNode add_communications(Graph graph, const Launch& launch,
                                const std::vector<GraphNode>& after) const;
+  double seconds_of(size_t index, Stream stream) const;
+  double seconds_of(size_t index, int repetitions, Stream stream) const;
+  MeasuredCommunication measured(const Launch::Communication& communication, double seconds) const;
   void clear(Stream stream) const;
   void run_stepwise(Stream stream, int64_t step) const;
   void start(size_t index, Stream stream) const;

@@ -157,6 +157,7 @@ inline constexpr unsigned kEventNoTiming = 2;
     (GraphNode * node, Graph graph, const GraphNode* after, size_t count, Graph child))            \
   F(cuGraphInstantiateWithFlags,                                                                   \
     (ExecutableGraph * executable, Graph graph, unsigned long long flags))                         \
+  F(cuGraphExecDestroy, (ExecutableGraph executable))                                              \
   F(cuGraphLaunch, (ExecutableGraph executable, Stream stream))
 
 struct Functions {

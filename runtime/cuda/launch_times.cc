@@ -15,6 +15,12 @@ void LaunchTimes::mark(Stream stream, size_t done) const {
   SGTC_CUDA(driver_, cuEventRecord(marks_[done], stream));
 }
 
+double LaunchTimes::seconds() const {
+  float milliseconds = 0;
+  SGTC_CUDA(driver_, cuEventElapsedTime(&milliseconds, marks_.front(), marks_.back()));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
 void LaunchTimes::add_to(Trace& trace, const std::vector<Launch>& launches) const {
   std::vector<int64_t> reached;  // nanoseconds since the first mark
   for (const Event mark : marks_) {

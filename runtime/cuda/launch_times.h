@@ -22,6 +22,9 @@ class LaunchTimes {
   /// Marks the place in `stream` after `done` launches.
   void mark(Stream stream, size_t done) const;
 
+  /// From the first mark to the last. The GPU has reached both.
+  double seconds() const;
+
   /// Adds an event for each launch. The GPU reached the last mark just now.
   void add_to(Trace& trace, const std::vector<Launch>& launches) const;
 

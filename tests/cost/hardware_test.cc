@@ -68,6 +68,22 @@ TEST_CASE("a profile is read") {
   CHECK(hardware.communications.at(0).points.size() == 2);
 }
 
+TEST_CASE("a preset says what a profile does not") {
+  const Hardware preset = hardware_preset("h200");
+  const Hardware hardware = parse_hardware(
+      R"({"format": "sgtc-hardware", "version": 1, "name": "here", "device": "gpu", "units": 100,
+          "preset": "h200", "kernels": {}, "host": {"bytes_per_second": 7, "seconds_per_message": 1}})",
+      "p.json");
+  CHECK(hardware.name == "here");
+  CHECK(hardware.units == 100);
+  CHECK(hardware.host == Link{7, 1, 0});
+  CHECK(hardware.rates == preset.rates);
+  CHECK(hardware.memory_bytes_per_second == preset.memory_bytes_per_second);
+  CHECK(hardware.communication_blocks == preset.communication_blocks);
+  CHECK_THAT(error_of(changed("\"units\": 2", "\"units\": 2, \"preset\": \"h300\"")),
+             ContainsSubstring("\"preset\": expected cpu, a100, h100 or h200, found \"h300\""));
+}
+
 TEST_CASE("mistakes in a profile are named") {
   CHECK_THAT(error_of("{"), ContainsSubstring("p.json: expected a profile in JSON"));
   CHECK_THAT(error_of("[]"), ContainsSubstring("expected an object, found []"));

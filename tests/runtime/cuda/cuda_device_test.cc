@@ -354,6 +354,25 @@ TEST_CASE("a kernel that the program lacks is named") {
   CHECK(contains(StubRun(plan).run({"--steps", "1"}).errors, "there is no kernel absent"));
 }
 
+TEST_CASE("kernels of a training step are measured one by one") {
+  const StubRun gpu;
+  const std::string profile = gpu.folder() / "profile.json";
+  const ChildResult result = gpu.run({"--calibrate", profile});
+  INFO(result.errors);
+  REQUIRE(result.code == 0);
+  const nlohmann::json found = nlohmann::json::parse(read_file(profile));
+  CHECK(found["name"] == "Stub");
+  CHECK(found["device"] == "gpu");
+  CHECK(found["preset"] == "h200");
+  CHECK(found["units"] == 132);
+  CHECK(found["communications"].empty());
+  REQUIRE(found["kernels"].size() == 3);  // nothing of an evaluation
+  for (const char* symbol : {"forward", "backward", "update"}) {
+    CHECK(found["kernels"][symbol]["seconds"] == 1e-3);  // what each takes on the stub
+    CHECK(found["kernels"][symbol]["units"] == 132);
+  }
+}
+
 TEST_CASE("each rank of a host takes a GPU of its own") {
   const auto ordinal = [](int64_t local_rank, const char* gpus, const char* visible) {
     const ChildResult result = run_child([&] {

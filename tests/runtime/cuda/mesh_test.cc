@@ -107,6 +107,23 @@ TEST_CASE("a dry run tells about NCCL") {
   CHECK(contains(result.output, ", communicators 0 | NCCL 2.28.9"));
 }
 
+TEST_CASE("transfers between GPUs are measured alone, on both ends the same number of times") {
+  MeshRun run(pipeline(gpu_plan()));
+  const std::string profile = run.folder() / "profile.json";
+  for (const ChildResult& result : run.run({"--calibrate", profile})) {
+    INFO(result.errors);
+    REQUIRE(result.code == 0);
+  }
+  const nlohmann::json found = nlohmann::json::parse(read_file(profile));
+  REQUIRE(found["communications"].size() == 1);
+  const nlohmann::json& transfers = found["communications"][0];
+  CHECK(transfers["kind"] == "send");
+  CHECK(transfers["members"] == 2);
+  CHECK(transfers["points"].size() == 1);  // two at once, of other sizes, are not alone
+  CHECK(transfers["points"][0]["bytes"] == 8);
+  CHECK(found["kernels"].size() == 3);  // of both ranks
+}
+
 TEST_CASE("ranks that cannot have a GPU each are told so") {
   MeshRun run(replicas(gpu_plan()));
   for (const ChildResult& result : run.run({"--steps", "1"}, {{"SGTC_STUB_GPUS", "1"}})) {

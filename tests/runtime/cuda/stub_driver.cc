@@ -455,6 +455,11 @@ int cuGraphInstantiateWithFlags(ExecutableGraph* executable, Graph graph, unsign
   return kSuccess;
 }
 
+int cuGraphExecDestroy(ExecutableGraph executable) {
+  delete executable;
+  return kSuccess;
+}
+
 int cuGraphLaunch(ExecutableGraph executable, Stream stream) {
   STUB_ENTER("cuGraphLaunch", "");
   for (const StubWork& work : executable->work) stream->work.push_back(work);
