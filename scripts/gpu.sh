@@ -6,7 +6,8 @@
 #   bash FOLDER/gpu.sh run FOLDER [STAGE]...    run there, without compiler and CUDA toolkit
 #
 # Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
-# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), meshes (two GPUs beside
+# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), predictions
+# (steps beside what was predicted, and profiles measured kernel by kernel), meshes (two GPUs beside
 # one; MESHES names others than 1x2 and 2x1; skipped on one GPU), scaling (training steps of replicas
 # beside one; REPLICAS is their number, 2 unless set), memory (GPT-2 XL as it is, in 34 GiB, and with
 # everything computed again), sanitizers (the checks of kernels once more, under compute-sanitizer;
@@ -16,7 +17,7 @@
 # measured.
 set -euo pipefail
 
-readonly all_stages="kernels programs models benchmark meshes scaling memory sanitizers"
+readonly all_stages="kernels programs models benchmark predictions meshes scaling memory sanitizers"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 pack_kernels() {
@@ -76,6 +77,16 @@ pack_benchmark() {
   cp "$root"/tests/gpu/{training_bench,torch_models,kernel_table}.py "$1"
   local vocab
   for vocab in 50304 50257; do compile_gpt2 "$1/gpt2-$vocab" "$vocab" 1x1; done
+  write_tokens "$1"
+}
+
+pack_predictions() {
+  build_tools
+  compile_gpt2 "$1/gpt2-124m" 50304 1x1
+  "$root/build/bin/sgtc-model" gpt2-medium --batch 4 -o "$1/gpt2-medium.onnx"
+  "$root/build/bin/sgtc" "$1/gpt2-medium.onnx" --target sm_90a --precision bf16 --optimizer adamw \
+    --weight-decay 0.1 --micro-batches 8 -o "$1/gpt2-medium"
+  rm "$1/gpt2-medium.onnx"
   write_tokens "$1"
 }
 
@@ -194,6 +205,15 @@ run_scaling() {
 
 run_memory() {
   python3 "$1/memory_bench.py" "$1/tokens.bin" "$1/xl-whole" "$1/xl-34GiB" "$1/xl-full"
+}
+
+# Predictions by the preset are in the programs, those by the profiles come from sgtc --hardware.
+run_predictions() {
+  local name
+  for name in gpt2-124m gpt2-medium; do
+    "$1/$name" --quiet --tokens "input_ids,labels=$1/tokens.bin" --calibrate="$1/$name.profile.json"
+    "$1/$name" --quiet --tokens "input_ids,labels=$1/tokens.bin" --steps 40
+  done
 }
 
 run_benchmark() {
