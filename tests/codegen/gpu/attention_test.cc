@@ -12,9 +12,10 @@ namespace {
 
 // Attention and its gradient, without the loops around them; the results are parts of packed
 // tensors.
-std::string text_of(const std::string& size, const std::string& mask) {
-  const std::string x = "bf16[2,4,200," + size + "]", last = mask.empty() ? "" : ", %mask";
-  return "feed %q: " + x + "\nfeed %k: " + x + "\nfeed %v: " + x + "\nfeed %g: " + x + "\n" +
+std::string text_of(const std::string& size, const std::string& keys, const std::string& mask) {
+  const std::string x = "bf16[2,4,200," + size + "]", k = "bf16[2,4," + keys + "," + size + "]";
+  const std::string last = mask.empty() ? "" : ", %mask";
+  return "feed %q: " + x + "\nfeed %k: " + k + "\nfeed %v: " + k + "\nfeed %g: " + x + "\n" +
          (mask.empty() ? "" : "feed %mask: bf16" + mask + "\n") +
          "%o, %m, %s = attention(%q, %k, %v" + last +
          ") {scale=0.125, causal=1}\n%dq, %t = attention_query_grad(%q, %k, %v, %o, %m, %s, %g" +
@@ -47,7 +48,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("attention and both halves of its gradient use the tensor cores") {
-  const std::vector<gpu::GpuKernel> kernels = compile(text_of("64", ""), false);
+  const std::vector<gpu::GpuKernel> kernels = compile(text_of("64", "200", ""), false);
   REQUIRE(kernels.size() == 3);
   for (const gpu::GpuKernel& kernel : kernels) {
     INFO(kernel.symbol);
@@ -59,11 +60,15 @@ TEST_CASE("attention and both halves of its gradient use the tensor cores") {
   }
 }
 
-TEST_CASE("kernels of attention without a mask keep their sums in registers") {
+TEST_CASE(
+    "products of attention do not wait for each other, and those without a mask stay in "
+    "registers") {
   if (gpu::find_ptxas().empty()) return;
   const std::string size = GENERATE("64", "80", "128");
-  const std::string mask = GENERATE("", "[2,1,1,200]", "[200,200]");
-  for (const gpu::GpuKernel& kernel : compile(text_of(size, mask), true)) {
+  const std::string keys = GENERATE("200", "203");
+  const std::string mask = GENERATE("", "[2,1,1,", "[200,");
+  const std::string shape = mask.empty() ? "" : mask + keys + "]";
+  for (const gpu::GpuKernel& kernel : compile(text_of(size, keys, shape), true)) {
     INFO(kernel.symbol << ": " << kernel.report);
     CHECK_FALSE(kernel.cubin.empty());
     CHECK_FALSE(gpu::serializes_products(kernel.report));
