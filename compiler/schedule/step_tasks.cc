@@ -67,7 +67,7 @@ class TaskFormer {
       const StorageId operand = step_.calls[c].arguments[0];
       const auto found = last.find(operand);
       ready.push_back({c, found == last.end() ? -1 : found->second, storage(operand).bytes,
-                       storage(operand).type.dtype});
+                       step_.calls[c].dtype});
     }
     std::stable_sort(ready.begin(), ready.end(),
                      [](const Ready& a, const Ready& b) { return a.last < b.last; });
@@ -138,7 +138,7 @@ class TaskFormer {
     task.phase = call.phase;
     task.round = call.round;
     task.calls = {c};
-    task.dtype = std::string(name_of(storage(call.arguments[0]).type.dtype));
+    task.dtype = std::string(name_of(call.dtype));
     tasks_.push_back(std::move(task));
   }
 

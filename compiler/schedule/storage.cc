@@ -228,6 +228,7 @@ class Assigner {
           node.op == Op::kAllReduce ? StepCall::Kind::kAllReduce : StepCall::Kind::kAllGather;
       call.phase = phase;
       call.group = &group;
+      call.dtype = graph_.dtype(node.operands[0]);
       call.arguments = {node.operands[0], node.results[0]};
       step_.calls.push_back(std::move(call));
     }
@@ -250,6 +251,7 @@ class Assigner {
       call.phase = phase;
       call.round = round;
       call.peer = key.first;
+      call.dtype = key.second;
       call.arguments = std::move(values);
       step_.calls.push_back(std::move(call));
     }

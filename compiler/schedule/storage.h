@@ -55,6 +55,8 @@ struct StepCall {
   const KernelSpec* kernel = nullptr;  // kKernel
   const Group* group = nullptr;        // null for kernels made here and for transfers
   int64_t peer = -1;                   // kSend, kReceive: the other position
+  /// Communications: of all their values. A storage may have held another type before.
+  DType dtype = DType::kFloat32;
   /// One per argument of the kernel; what is sent or received; operand and result of a collective,
   /// which may be one storage.
   std::vector<StorageId> arguments;

@@ -3,6 +3,7 @@
 meshes.py [TEST...]
 """
 
+import json
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from harness import expect_near, expect_text, read_safetensors, run_tests
+from harness import build, expect_near, expect_text, read_safetensors, run_tests
 from mesh_models import (BATCH, cnn_data, gpt2_data, train, write_cnn, write_gpt2)
 
 ADAM = ["--optimizer", "adamw", "--clip-norm", "1"]
@@ -165,6 +166,25 @@ def test_a_step_that_is_not_finite_is_skipped_by_all(bench):
         assert "1 of 4 steps were skipped" in run.stdout
         stopped = train(bench, mesh, feeds, "--on-nan", "stop", code=1)
         assert stopped.stderr.count("error: step 3: loss or gradient is not finite") == 1
+
+
+def test_values_keep_their_types_where_others_were_in_their_place(bench):
+    model = build(
+        "q = QuantizeLinear(w, scale, zero) d = DequantizeLinear(q, scale, zero) "
+        "p = MatMulInteger(q, other) s = Cast<to: int = 13>(p) "
+        'x = BitShift<direction: string = "LEFT">(s, u) y = BitwiseAnd(x, u) z = DFT(y) '
+        "c = Cast<to: int = 1>(z) k = ReduceSum<keepdims: int = 0>(c) e = Mul(d, w) f = Mul(e, w) "
+        "t = ReduceSum<keepdims: int = 0>(f) L = Add(k, t)",
+        {"w": np.arange(1, 7, dtype=np.float32).reshape(2, 3), "scale": np.float32([0.1]),
+         "zero": np.uint8([3]), "other": np.uint8([[1, 1], [1, 175], [1, 1]]), "u": np.uint64([1])},
+        opset=21)
+    bench.compile(model, "--mesh", "1x1,3x1", "--micro-batches", 3, "--schedule", "gpipe")
+    plans = json.loads(bench.run("./train", "--print-plan").stdout)
+    sent = {task["dtype"] for position in plans[1]["positions"] for task in position["tasks"]
+            if task["kind"] == "send"}
+    assert {"u64", "f64"} & sent and "f32" in sent, sent
+    losses = [train(bench, mesh, {}).column("loss") for mesh in ("1x1", "3x1")]
+    assert losses[0] == losses[1] and len(set(losses[0])) > 1, losses
 
 
 def test_other_numbers_of_ranks_are_refused(bench):
