@@ -72,7 +72,8 @@ AnchorGeometry matmul(const Attributes& attributes, const Shape& a, const Shape&
 AnchorGeometry convolution(Op op, const Attributes& attributes,
                            const std::vector<TensorType>& operands, const TensorType& type) {
   const Shape& result = type.shape;
-  const bool is_wide = size_of(type.dtype) >= 4;
+  // Products of 16-bit floats may be f32.
+  const bool is_wide = size_of(type.dtype) >= 4 && size_of(operands[0].dtype) >= 4;
   if (is_wide && result.size() - 2 <= static_cast<size_t>(kernels::kSpatial)) {
     const kernels::ConvShape shape = uncut_convolution(op, attributes, operands, result);
     const auto geometry = channels_last_geometry(op, shape, size_of(type.dtype));
