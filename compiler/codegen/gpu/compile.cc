@@ -2,6 +2,11 @@
 
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -47,12 +52,30 @@ void emit_kernel(llvm::Module& module, const KernelSpec& spec) {
   emit_tile_prefetch(module, spec);
 }
 
+// The NVPTX backend remembers what it knows of kernels, their threads per block among it, by the
+// address of the module, and may take it for that of a later module at the same address: then it
+// drops checks of bounds. So addresses are not used again.
+void* new_module_address() {
+  struct Place {
+    alignas(llvm::Module) std::byte bytes[sizeof(llvm::Module)];
+  };
+  static std::mutex mutex;
+  static std::deque<Place> places;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return places.emplace_back().bytes;
+}
+
 GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& options) {
   SGTC_CHECK(has_gpu_code(spec), spec.kind + " has no GPU code");
   GpuKernel kernel;
   kernel.symbol = spec.symbol;
   llvm::LLVMContext context;
-  llvm::Module module(spec.symbol, context);
+  struct Destroy {
+    void operator()(llvm::Module* module) const { module->~Module(); }
+  };
+  const std::unique_ptr<llvm::Module, Destroy> owner(new (new_module_address())
+                                                         llvm::Module(spec.symbol, context));
+  llvm::Module& module = *owner;
   const std::unique_ptr<llvm::TargetMachine> machine = make_gpu_machine(options.target);
   emit_kernel(module, spec);
   check_module(module, spec.symbol, "as emitted");
