@@ -152,6 +152,31 @@ TEST_CASE("indices are checked") {
   CHECK(contains(ptx, "v4.f32"));
 }
 
+// Blocks of 256, 128 and 512 threads, and bounds that hold for one of them alone.
+TEST_CASE("kernels that are compiled side by side do not take each other's number of threads") {
+  std::vector<KernelSpec> specs;
+  for (int64_t i = 0; i < 16; ++i) {
+    const std::string n = std::to_string(20000 + 256 * i);
+    const std::string columns = std::to_string(100 + 500 * i);
+    for (KernelSpec& spec :
+         specs_of("feed %x: f32[" + n + "]\nfeed %z: f32[8," + columns +
+                  "]\n%y = exp(%x)\n%s = reduce_sum(%z) {axes=[1]}\noutput \"y\" %y\n"
+                  "output \"s\" %s\n")) {
+      specs.push_back(std::move(spec));
+    }
+  }
+  const auto text = [&](int jobs) {
+    gpu::GpuCompileOptions options;
+    options.target = "sm_90a";
+    options.jobs = jobs;
+    std::string all;
+    for (const gpu::GpuKernel& kernel : gpu::compile_gpu_kernels(specs, options)) all += kernel.ptx;
+    return all;
+  };
+  const std::string alone = text(1);
+  for (int round = 0; round < 4; ++round) CHECK(text(4) == alone);
+}
+
 TEST_CASE("the text does not depend on jobs, and equal kernels are compiled once") {
   const std::vector<KernelSpec> specs = specs_of(
       "feed %x: f32[3]\nfeed %y: f32[7]\nfeed %z: f32[7]\n%a = exp(%x)\n"
