@@ -128,7 +128,7 @@ ValueIds lower_instance_normalization(Lowering& n) {
   return {n.add(y, per_channel(n, 2, shape[1], shape.size() - 2))};
 }
 
-// x / |x| along an axis; a vector of norm 0 stays 0.
+// x / |x| along an axis; a vector of norm 0 stays 0 and has the gradient 0.
 ValueIds lower_lp_normalization(Lowering& n) {
   const ValueId x = n.input(0);
   const int64_t axis = normalized_axis(n.integer("axis", -1), n.rank(x));
@@ -138,7 +138,8 @@ ValueIds lower_lp_normalization(Lowering& n) {
   const ValueId sum = n.reduce(Op::kReduceSum, terms, {axis});
   const ValueId zero = n.add(Op::kEqual, {sum, n.scalar(n.dtype(x), 0)});
   const ValueId safe = n.where(zero, n.scalar(n.dtype(x), 1), sum);
-  return {n.div(x, p == 1 ? safe : n.add(Op::kSqrt, {safe}))};
+  const ValueId y = n.div(x, p == 1 ? safe : n.add(Op::kSqrt, {safe}));
+  return {n.where(zero, n.scalar(n.dtype(x), 0), y)};
 }
 
 // x / (bias + alpha/size · Σ x²)^beta, the sum over `size` neighbouring channels.
