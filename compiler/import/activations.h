@@ -5,6 +5,9 @@
 
 namespace sgtc {
 
+/// The alpha of ONNX Runtime's QuickGelu where the file gives none.
+inline constexpr double kQuickGeluAlpha = 1.702f;
+
 /// max(x, 0) with gradient 0 at 0.
 ValueId emit_relu(Emitter& e, ValueId x);
 /// x/2·(1 + erf(x/√2)).
@@ -19,6 +22,8 @@ ValueId emit_leaky_relu(Emitter& e, ValueId x, double alpha);
 ValueId emit_thresholded_relu(Emitter& e, ValueId x, double alpha);
 /// alpha·x + beta, limited to [0, 1].
 ValueId emit_hard_sigmoid(Emitter& e, ValueId x, double alpha, double beta);
+/// x·sigmoid(alpha·x).
+ValueId emit_swish(Emitter& e, ValueId x, double alpha);
 /// x/(1 + |x|).
 ValueId emit_softsign(Emitter& e, ValueId x);
 

@@ -62,6 +62,11 @@ ValueId emit_hard_sigmoid(Emitter& e, ValueId x, double alpha, double beta) {
   return e.add(Op::kMin, {above, e.scalar(e.dtype(x), 1)});
 }
 
+ValueId emit_swish(Emitter& e, ValueId x, double alpha) {
+  const ValueId scaled = alpha == 1 ? x : e.mul_scalar(x, alpha);
+  return e.mul(x, e.add(Op::kSigmoid, {scaled}));
+}
+
 ValueId emit_softsign(Emitter& e, ValueId x) {
   return e.div(x, e.add_scalar(e.add(Op::kAbs, {x}), 1));
 }
@@ -133,12 +138,7 @@ ValueIds lower_mish(Lowering& n) {
   return {n.mul(x, n.add(Op::kTanh, {n.add(Op::kSoftplus, {x})}))};
 }
 
-ValueIds lower_swish(Lowering& n) {
-  const ValueId x = n.input(0);
-  const double alpha = n.real("alpha", 1);
-  const ValueId scaled = alpha == 1 ? x : n.mul_scalar(x, alpha);
-  return {n.mul(x, n.add(Op::kSigmoid, {scaled}))};
-}
+ValueIds lower_swish(Lowering& n) { return {emit_swish(n, n.input(0), n.real("alpha", 1))}; }
 
 ValueIds lower_gelu(Lowering& n) {
   const std::string kind = n.text("approximate", "none");

@@ -12,8 +12,12 @@ namespace {
 
 enum Input { kX, kScale, kBias, kMean, kVariance };
 
+// ONNX Runtime's form in training graphs, whose last output is the batch's reciprocal deviation.
+bool is_internal(Lowering& n) { return n.node().op_type() == "BatchNormInternal"; }
+
 bool is_training(Lowering& n) {
   if (!n.state().training) return false;
+  if (is_internal(n)) return n.integer("training_mode", 1) != 0;
   if (n.since() >= 14) return n.integer("training_mode", 0) != 0;
   // Before opset 14, outputs for the statistics ask for training mode.
   return n.wants_output(1) || n.wants_output(2);
@@ -60,6 +64,10 @@ void update_statistic(Lowering& n, Input index, ValueId batch, double momentum) 
   state.statistic_updates[running] = current;
 }
 
+ValueId reciprocal_deviation(Lowering& n, ValueId variance) {
+  return n.add(Op::kRsqrt, {n.add_scalar(variance, n.real("epsilon", 1e-5f))});
+}
+
 ValueIds lower_training(Lowering& n, ValueId x, DType dtype) {
   const int64_t channels = n.shape(x)[1];
   const double momentum = n.real("momentum", 0.9f);
@@ -73,20 +81,19 @@ ValueIds lower_training(Lowering& n, ValueId x, DType dtype) {
   update_statistic(n, kMean, mean, momentum);
   update_statistic(n, kVariance, variance, momentum);
   ValueIds outputs{n.cast(y, n.dtype(x))};
-  if (n.wants_output(1) || n.wants_output(2)) {
+  if (n.node().output_size() > 1) {
     const DType mean_dtype = n.input_type(kMean).dtype;
     const DType variance_dtype = n.input_type(kVariance).dtype;
     outputs.push_back(mixed(n, n.input(kMean), n.cast(mean, mean_dtype), momentum));
     outputs.push_back(mixed(n, n.input(kVariance), n.cast(variance, variance_dtype), momentum));
     outputs.push_back(mean);
-    outputs.push_back(variance);
+    outputs.push_back(is_internal(n) ? reciprocal_deviation(n, variance) : variance);
   }
   return outputs;
 }
 
 ValueIds lower_inference(Lowering& n, ValueId x, DType dtype) {
-  const ValueId variance = per_channel(n, kVariance, dtype);
-  const ValueId deviation = n.add(Op::kRsqrt, {n.add_scalar(variance, n.real("epsilon", 1e-5f))});
+  const ValueId deviation = reciprocal_deviation(n, per_channel(n, kVariance, dtype));
   ValueId y = n.mul(n.sub(n.cast(x, dtype), per_channel(n, kMean, dtype)), deviation);
   y = n.mul(y, per_channel(n, kScale, dtype));
   return {n.cast(n.add(y, per_channel(n, kBias, dtype)), n.dtype(x))};
@@ -105,6 +112,7 @@ ValueIds lower_batch_normalization(Lowering& n) {
 
 const std::vector<Rule> kRules = {
     {"", "BatchNormalization", {7, 9, 14, 15}, lower_batch_normalization},
+    {"com.microsoft", "BatchNormInternal", {1}, lower_batch_normalization},
 };
 
 }  // namespace

@@ -28,6 +28,12 @@ ValueIds lower_tanh_gradient(Lowering& n) {
   return {n.mul(dy, n.sub(n.scalar(n.dtype(y), 1), n.mul(y, y)))};
 }
 
+// (dY, X).
+ValueIds lower_quick_gelu_gradient(Lowering& n) {
+  const ValueId x = n.input(1);
+  return n.gradients(emit_swish(n, x, n.real("alpha", kQuickGeluAlpha)), n.input(0), {x});
+}
+
 // (dY, X), and the bias that the forward operator added to X.
 template <ValueId (*activation)(Emitter&, ValueId)>
 ValueIds lower_activation_gradient(Lowering& n) {
@@ -70,28 +76,64 @@ ValueIds lower_cross_entropy_gradient(Lowering& n) {
   return {n.sub(gradient, n.mul(n.exp(scores), sum_over(n, gradient, 1)))};
 }
 
-// (dY, X, scale, mean, reciprocal deviation) -> dX, dscale, dbias.
+void need_shape_of_input(Lowering& n, ValueId dy, ValueId x) {
+  if (n.shape(dy) == n.shape(x)) return;
+  throw Error("expected a gradient of the shape of X, " + to_string(n.shape(x)) + ", found " +
+              to_string(n.shape(dy)));
+}
+
+// (dY, X, scale, mean, reciprocal deviation) -> dX, dscale, dbias; without a mean and a bias where
+// the normalization does not centre.
+template <bool centres>
 ValueIds lower_layer_normalization_gradient(Lowering& n) {
-  const ValueId dy = n.input(0), x = n.input(1), scale = n.input(2), inverse = n.input(4);
-  if (n.shape(dy) != n.shape(x)) {
-    throw Error("expected a gradient of the shape of X, " + to_string(n.shape(x)) + ", found " +
-                to_string(n.shape(dy)));
-  }
+  const ValueId dy = n.input(0), x = n.input(1), scale = n.input(2);
+  const ValueId inverse = n.input(centres ? 4 : 3);
+  need_shape_of_input(n, dy, x);
   const int64_t first = axis_of(n);
   std::vector<int64_t> outer = all_axes(n.rank(x));
   const std::vector<int64_t> inner(outer.begin() + first, outer.end());
   outer.resize(static_cast<size_t>(first));
   const DType dtype = n.dtype(inverse);
-  const ValueId normalized = n.mul(n.sub(n.cast(x, dtype), n.input(3)), inverse);
+  const ValueId wide = n.cast(x, dtype);
+  const ValueId normalized = n.mul(centres ? n.sub(wide, n.input(3)) : wide, inverse);
   const ValueId upstream = n.cast(dy, dtype);
   const ValueId scaled = n.mul(upstream, n.cast(scale, dtype));
   const ValueId along = n.mul(normalized, n.mean(n.mul(scaled, normalized), inner));
-  const ValueId centred = n.sub(n.sub(scaled, n.mean(scaled, inner)), along);
+  const ValueId centred = n.sub(centres ? n.sub(scaled, n.mean(scaled, inner)) : scaled, along);
   const auto parameter = [&](ValueId gradient) {
     const ValueId sum = n.reduce(Op::kReduceSum, gradient, outer);
     return n.cast(n.reshape(sum, n.shape(scale)), n.dtype(scale));
   };
-  return {n.cast(n.mul(centred, inverse), n.dtype(x)), parameter(n.mul(upstream, normalized)),
+  ValueIds gradients{n.cast(n.mul(centred, inverse), n.dtype(x)),
+                     parameter(n.mul(upstream, normalized))};
+  if (centres) gradients.push_back(parameter(upstream));
+  return gradients;
+}
+
+// (dY, X, scale, mean, reciprocal deviation), the last three per channel -> dX, dscale, dbias.
+ValueIds lower_batch_normalization_gradient(Lowering& n) {
+  const ValueId dy = n.input(0), x = n.input(1);
+  need_shape_of_input(n, dy, x);
+  if (n.rank(x) < 2) throw Error("expected [N, C, …], found " + to_string(n.shape(x)));
+  const DType dtype = n.input_type(4).dtype;
+  std::vector<int64_t> axes = all_axes(n.rank(x));
+  axes.erase(axes.begin() + 1);
+  Shape line(n.shape(x).size(), 1);
+  line[1] = n.shape(x)[1];
+  const auto per_channel = [&](int index) {
+    return n.reshape(n.cast(n.input(index), dtype), line);
+  };
+  const ValueId inverse = per_channel(4);
+  const ValueId normalized = n.mul(n.sub(n.cast(x, dtype), per_channel(3)), inverse);
+  const ValueId upstream = n.cast(dy, dtype);
+  const ValueId along = n.mul(normalized, n.mean(n.mul(upstream, normalized), axes));
+  const ValueId centred = n.sub(n.sub(upstream, n.mean(upstream, axes)), along);
+  const ValueId factor = n.mul(inverse, per_channel(2));
+  const auto parameter = [&](ValueId gradient) {
+    const ValueId sum = n.reduce(Op::kReduceSum, gradient, axes);
+    return n.cast(n.reshape(sum, {line[1]}), n.input_type(2).dtype);
+  };
+  return {n.cast(n.mul(centred, factor), n.dtype(x)), parameter(n.mul(upstream, normalized)),
           parameter(upstream)};
 }
 
@@ -124,11 +166,17 @@ const std::vector<Rule> kRules = {
     {"com.microsoft", "BiasGeluGrad_dX", {1}, lower_activation_gradient<emit_gelu>},
     {"com.microsoft", "FastGeluGrad", {1}, lower_activation_gradient<emit_gelu_tanh>},
     {"com.microsoft", "BiasFastGeluGrad_dX", {1}, lower_activation_gradient<emit_gelu_tanh>},
+    {"com.microsoft", "QuickGeluGrad", {1}, lower_quick_gelu_gradient},
     {"com.microsoft", "SoftmaxGrad_13", {1}, lower_softmax_gradient},
     {"com.microsoft", "LogSoftmaxGrad_13", {1}, lower_log_softmax_gradient},
     {"com.microsoft", "SoftmaxCrossEntropyLossGrad", {1}, lower_cross_entropy_gradient},
     {"com.microsoft", "SoftmaxCrossEntropyLossInternalGrad", {1}, lower_cross_entropy_gradient},
-    {"com.microsoft", "LayerNormalizationGrad", {1}, lower_layer_normalization_gradient},
+    {"com.microsoft", "LayerNormalizationGrad", {1}, lower_layer_normalization_gradient<true>},
+    {"com.microsoft",
+     "SimplifiedLayerNormalizationGrad",
+     {1},
+     lower_layer_normalization_gradient<false>},
+    {"com.microsoft", "BatchNormalizationGrad", {1}, lower_batch_normalization_gradient},
     {"com.microsoft", "GatherGrad", {1}, lower_gather_gradient},
     {"com.microsoft", "DropoutGrad", {1}, lower_dropout_gradient},
 };

@@ -14,10 +14,15 @@ ValueIds lower_gelu(Lowering& n) { return {emit_gelu(n, input_with_bias(n))}; }
 
 ValueIds lower_fast_gelu(Lowering& n) { return {emit_gelu_tanh(n, input_with_bias(n))}; }
 
+ValueIds lower_quick_gelu(Lowering& n) {
+  return {emit_swish(n, n.input(0), n.real("alpha", kQuickGeluAlpha))};
+}
+
 const std::vector<Rule> kRules = {
     {"com.microsoft", "Gelu", {1}, lower_gelu},
     {"com.microsoft", "BiasGelu", {1}, lower_gelu},
     {"com.microsoft", "FastGelu", {1}, lower_fast_gelu},
+    {"com.microsoft", "QuickGelu", {1}, lower_quick_gelu},
 };
 
 }  // namespace

@@ -129,8 +129,20 @@ ValueIds lower_concat(Lowering& n) {
   return {n.concat(parts, normalized_axis(n.required_integer("axis"), n.rank(parts[0])))};
 }
 
+// ONNX Runtime's form, which also gives the length of each part.
+ValueIds lower_measured_concat(Lowering& n) {
+  ValueIds outputs = lower_concat(n);
+  const int64_t axis = normalized_axis(n.required_integer("axis"), n.rank(outputs[0]));
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < n.input_count(); ++i) {
+    lengths.push_back(n.input_shape(i)[static_cast<size_t>(axis)]);
+  }
+  outputs.push_back(n.constant_integers(lengths));
+  return outputs;
+}
+
 std::vector<int64_t> split_sizes(Lowering& n, int64_t total) {
-  if (n.since() >= 13 && n.has_input(1)) return n.integers_input(1, "the sizes of the parts");
+  if (n.has_input(1)) return n.integers_input(1, "the sizes of the parts");
   if (n.since() < 13 && n.has_attribute("split")) return n.integers("split");
   const int64_t parts =
       checked_factor(n.integer("num_outputs", n.node().output_size()), 1, "the number of parts");
@@ -337,7 +349,9 @@ const std::vector<Rule> kRules = {
     {"", "Expand", {8, 13}, lower_expand},
     {"", "Tile", {6, 13}, lower_tile},
     {"", "Concat", {4, 11, 13}, lower_concat},
+    {"com.microsoft", "ConcatTraining", {1}, lower_measured_concat},
     {"", "Split", {2, 11, 13, 18}, lower_split},
+    {"com.microsoft", "SplitTraining", {1}, lower_split},
     {"", "Slice", {1, 10, 11, 13}, lower_slice},
     {"", "Pad", {2, 11, 13, 18, 19, 21, 23}, lower_pad},
     {"", "DepthToSpace", {1, 11, 13}, lower_depth_to_space},

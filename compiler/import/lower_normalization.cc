@@ -55,15 +55,16 @@ ValueId reciprocal_deviation(Lowering& n, ValueId variance) {
   return n.add(Op::kRsqrt, {shifted});
 }
 
+// Scale, bias and result may share a type that is not the input's.
+DType result_type(Lowering& n) { return n.input_type(n.has_input(1) ? 1 : 0).dtype; }
+
 ValueIds lower_layer_normalization(Lowering& n) {
   const ValueId x = n.input(0);
   const int64_t first = normalized_axis(n.integer("axis", -1), n.rank(x));
   const ValueId stashed = n.cast(x, stash_type(n, n.dtype(x)));
   const ValueIds parts =
       n.add_node(Op::kNormalize, {stashed}, normalize_attributes(n, axes_from(first, n.rank(x))));
-  // ONNX Runtime's form lets scale, bias and result share a type that is not the input's.
-  const DType result = n.has_input(1) ? n.input_type(1).dtype : n.dtype(x);
-  ValueIds outputs{scaled(n, n.cast(parts[0], result))};
+  ValueIds outputs{scaled(n, n.cast(parts[0], result_type(n)))};
   if (n.wants_output(1) || n.wants_output(2)) {
     outputs.push_back(parts[1]);
     outputs.push_back(reciprocal_deviation(n, parts[2]));
@@ -76,8 +77,8 @@ ValueIds lower_rms_normalization(Lowering& n) {
   const int64_t first = normalized_axis(n.integer("axis", -1), n.rank(x));
   const ValueId stashed = n.cast(x, stash_type(n, n.dtype(x)));
   const ValueId square = n.mean(n.mul(stashed, stashed), axes_from(first, n.rank(x)));
-  const ValueId y = n.mul(stashed, reciprocal_deviation(n, square));
-  return {scaled(n, n.cast(y, n.dtype(x)))};
+  const ValueId inverse = reciprocal_deviation(n, square);
+  return {scaled(n, n.cast(n.mul(stashed, inverse), result_type(n))), inverse};
 }
 
 // Per-channel (or per-group) scale and bias as [C, 1, …] to the right of the batch dimension.
@@ -165,6 +166,8 @@ const std::vector<Rule> kRules = {
     // Exporters of older opsets write it before it was standard, with the same meaning.
     {"", "LayerNormalization", {1}, lower_layer_normalization},
     {"", "RMSNormalization", {23}, lower_rms_normalization},
+    // ONNX Runtime's name for it, with the reciprocal deviation as second output.
+    {"", "SimplifiedLayerNormalization", {1}, lower_rms_normalization},
     {"", "GroupNormalization", {18, 21}, lower_group_normalization},
     {"", "InstanceNormalization", {6, 22}, lower_instance_normalization},
     {"", "LpNormalization", {1, 22}, lower_lp_normalization},

@@ -82,6 +82,9 @@ TEST_CASE("gradients of ONNX Runtime's activations") {
        "s = Add (x, x) h = com.microsoft.GeluGrad (dy, s) "
        "dx = Add (h, h)"},
       {"y = com.microsoft.FastGelu (x)", "dx = com.microsoft.FastGeluGrad (dy, x)"},
+      {"y = com.microsoft.QuickGelu <alpha = 1.5> (x)",
+       "dx = com.microsoft.QuickGeluGrad <alpha = 1.5> (dy, x)"},
+      {"y = com.microsoft.QuickGelu (x)", "dx = com.microsoft.QuickGeluGrad (dy, x)"},
       {"y = Softmax <axis = -1> (x)",
        "r = Softmax <axis = -1> (x) dx = com.microsoft.SoftmaxGrad_13 <axis = -1> (dy, r)"},
       {"y = LogSoftmax <axis = 0> (x)",
@@ -136,6 +139,65 @@ TEST_CASE("the gradients of a layer normalization") {
         "{ n, m, r = LayerNormalization (x, s) "
         "dx, ds, db = com.microsoft.LayerNormalizationGrad (dy, x, s, m, r) }",
         inputs, wanted);
+  }
+}
+
+TEST_CASE("the gradients of a normalization that does not centre") {
+  Values inputs = kX;
+  inputs["s"] = {0.5, 1.5, -1};
+  for (const std::string wanted : {"x", "s"}) {
+    check_gradient(
+        "g (double[2, 3] x, double[3] s) => (double[2, 3] y) "
+        "{ y = SimplifiedLayerNormalization (x, s) }",
+        "g (double[2, 3] x, double[3] s, double[2, 3] dy) => (double[2, 3] dx, double[3] ds) "
+        "{ n, r = SimplifiedLayerNormalization (x, s) "
+        "dx, ds = com.microsoft.SimplifiedLayerNormalizationGrad (dy, x, s, r) }",
+        inputs, wanted);
+  }
+}
+
+TEST_CASE("the gradients of a normalization of batches") {
+  // The forward form is composed, since its running statistics must be states.
+  const Values inputs = {{"x", {0.3, -1.2, 0.7, 2.1, -0.4, 0.9, 1.3, -0.8}}, {"s", {0.5, -1.5}}};
+  const std::string statistics =
+      "m = ReduceMean <axes = [0, 2], keepdims = 1> (x) c = Sub (x, m) q = Mul (c, c) "
+      "v = ReduceMean <axes = [0, 2], keepdims = 1> (q) "
+      "e = Constant <value = double {1e-5}> () w = Add (v, e) d = Sqrt (w) r = Reciprocal (d) ";
+  for (const std::string wanted : {"x", "s"}) {
+    check_gradient(
+        "g (double[2, 2, 2] x, double[2] s) => (double[2, 2, 2] y) {" + statistics +
+            "n = Mul (c, r) l = Constant <value = int64[3] {1, 2, 1}> () t = Reshape (s, l) "
+            "y = Mul (n, t) }",
+        "g (double[2, 2, 2] x, double[2] s, double[2, 2, 2] dy) => (double[2, 2, 2] dx, "
+        "double[2] ds) {" +
+            statistics +
+            "p = Constant <value = int64[1] {2}> () k = Reshape (m, p) i = Reshape (r, p) "
+            "dx, ds, db = com.microsoft.BatchNormalizationGrad (dy, x, s, k, i) }",
+        inputs, wanted);
+  }
+}
+
+TEST_CASE("the lengths that a concatenation gives split its gradient") {
+  const Graph graph = import_with_gradients(
+      "g (float[1, 2] a, float[3, 2] b, float[4, 2] dy) => (float[4, 2] y, float[1, 2] da, "
+      "float[3, 2] db) { y, l = com.microsoft.ConcatTraining <axis = -2> (a, b) "
+      "da, db = com.microsoft.SplitTraining <axis = 0> (dy, l) }");
+  const std::vector<double> dy = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Values results = run(graph, {{"a", {9, 8}}, {"b", {7, 6, 5, 4, 3, 2}}, {"dy", dy}});
+  CHECK(results.at("y") == std::vector<double>{9, 8, 7, 6, 5, 4, 3, 2});
+  CHECK(results.at("da") == std::vector<double>{1, 2});
+  CHECK(results.at("db") == std::vector<double>{3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("operators of ONNX Runtime without a rule are refused by name") {
+  for (const std::string op : {"FakeQuant", "BitmaskDropout", "MatMulBnb4", "PythonOp"}) {
+    ImportOptions options;
+    options.training = false;
+    const OnnxModel model = model_with_training_domain(
+        "g (float[2] x) => (float[2] y) { y = com.microsoft." + op + " (x) }");
+    CHECK_THAT(import_error(model, options),
+               Catch::Matchers::ContainsSubstring("1 node has an operator that is not supported") &&
+                   Catch::Matchers::ContainsSubstring("(" + op + "), domain com.microsoft"));
   }
 }
 

@@ -47,6 +47,19 @@ TEST_CASE("BatchNormalization trains on the batch alone and mixes its statistics
   check("1.0", 0, 1);
 }
 
+TEST_CASE("ONNX Runtime's BatchNormInternal trains by default and gives what its gradient needs") {
+  const Graph graph = import_text(
+      "g (float[2,1,2] x) => (float loss, float[2] both) "
+      "<float[1] s = {1}, float[1] b = {0}, float[1] mean = {0}, float[1] var = {1}> "
+      "{ y, m, v, k, r = com.microsoft.BatchNormInternal <epsilon = 0.5> (x, s, b, mean, var) "
+      "both = Concat <axis = 0> (k, r) p = Mul (y, y) loss = ReduceSum <keepdims = 0> (p) }",
+      21, true);
+  const Values results = run(graph, {{"x", {1, 2, 3, 6}}});
+  CHECK(close(results.at("both"), {3, 0.5}));
+  CHECK(close(results.at("loss"), {4 * 3.5 / 4}));
+  CHECK(graph.updates.size() == 2);
+}
+
 TEST_CASE("BatchNormalization applies its micro-batches in order") {
   const Graph graph = import_batch_norm("0.5", 2);
   Interpreter interpreter(graph);
