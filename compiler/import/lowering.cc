@@ -12,21 +12,10 @@ using Key = std::tuple<std::string, std::string, int64_t>;
 
 std::map<Key, const Rule*> build_table() {
   std::map<Key, const Rule*> table;
-  for (const auto& family :
-       {elementwise_rules(), activation_rules(),    constant_rules(),
-        movement_rules(),    indexing_rules(),      reduction_rules(),
-        matmul_rules(),      einsum_rules(),        convolution_rules(),
-        pooling_rules(),     normalization_rules(), batch_normalization_rules(),
-        loss_rules(),        attention_rules(),     recurrent_rules(),
-        random_rules(),      resize_rules(),        grid_sample_rules(),
-        roi_align_rules(),   roi_pool_rules(),      choosing_rules(),
-        signal_rules(),      quantization_rules(),  slow_rules(),
-        microsoft_rules(),   gradient_rules(),      optimizer_rules()}) {
-    for (const Rule& rule : family) {
-      for (int64_t version : rule.versions) {
-        const Key key(rule.domain, rule.op, version);
-        SGTC_CHECK(table.emplace(key, &rule).second, "two rules for " + std::string(rule.op));
-      }
+  for (const Rule* rule : all_rules()) {
+    for (int64_t version : rule->versions) {
+      const Key key(rule->domain, rule->op, version);
+      SGTC_CHECK(table.emplace(key, rule).second, "two rules for " + std::string(rule->op));
     }
   }
   return table;
@@ -42,6 +31,23 @@ std::string attribute_error(const std::string& name, const std::string& expected
 }
 
 }  // namespace
+
+std::vector<const Rule*> all_rules() {
+  std::vector<const Rule*> rules;
+  for (const auto& family :
+       {elementwise_rules(), activation_rules(),    constant_rules(),
+        movement_rules(),    indexing_rules(),      reduction_rules(),
+        matmul_rules(),      einsum_rules(),        convolution_rules(),
+        pooling_rules(),     normalization_rules(), batch_normalization_rules(),
+        loss_rules(),        attention_rules(),     recurrent_rules(),
+        random_rules(),      resize_rules(),        grid_sample_rules(),
+        roi_align_rules(),   roi_pool_rules(),      choosing_rules(),
+        signal_rules(),      quantization_rules(),  slow_rules(),
+        microsoft_rules(),   gradient_rules(),      optimizer_rules()}) {
+    for (const Rule& rule : family) rules.push_back(&rule);
+  }
+  return rules;
+}
 
 const Rule* find_rule(const std::string& domain, const std::string& op, int64_t since) {
   static const std::map<Key, const Rule*> table = build_table();

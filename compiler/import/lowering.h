@@ -185,6 +185,9 @@ std::span<const Rule> microsoft_rules();
 std::span<const Rule> gradient_rules();
 std::span<const Rule> optimizer_rules();
 
+/// The rules of all families.
+std::vector<const Rule*> all_rules();
+
 /// The rule for an operator as defined since `since`, or null.
 const Rule* find_rule(const std::string& domain, const std::string& op, int64_t since);
 

@@ -358,6 +358,21 @@ class MaxRoiPool(OpRun):
         return min(max(low, 0), size), min(max(high, 0), size)
 
 
+class GlobalLpPool(OpRun):
+    """The evaluator lacks it too."""
+
+    op_domain = ""
+
+    def _run(self, x, p=2):
+        axes = tuple(range(2, x.ndim))
+        return ((np.abs(x) ** p).sum(axes, keepdims=True) ** (1 / p)).astype(x.dtype),
+
+
+def global_lp_pool(d):
+    x = [d.integer(1, 2), d.integer(1, 3), d.integer(1, 4), d.integer(1, 4)]
+    return helper.make_node("GlobalLpPool", [d.floats("x", x, 0.1, 2.0)], ["z"], p=d.integer(1, 3))
+
+
 def max_roi_pool(d):
     x = [d.integer(1, 2), d.integer(1, 2), d.integer(1, 6), d.integer(1, 6)]
     regions = d.integer(0, 3)
@@ -497,6 +512,7 @@ DRAWS = {
     "InstanceNormalization": (instance_normalization, (6, 22)),
     "CumSum": (cumulative_sum, (11, 14)), "TopK": (top_k, (11,)), "Trilu": (trilu, (14,)),
     "RoiAlign": (roi_align, (16, 22)), "MaxRoiPool": (max_roi_pool, (11, 22)),
+    "GlobalLpPool": (global_lp_pool, (11, 22)),
     "Unique": (unique, (11,)), "NonMaxSuppression": (non_max_suppression, (10, 11)),
     "SoftmaxCrossEntropyLoss": cross_entropy("SoftmaxCrossEntropyLoss"),
     "NegativeLogLikelihoodLoss": cross_entropy("NegativeLogLikelihoodLoss"),
@@ -523,7 +539,7 @@ def write_case(folder, name, draw, opset, seed):
     """Whether the evaluator could run the case."""
     model, inputs = model_of(draw, opset, seed)
     try:
-        results = ReferenceEvaluator(model, new_ops=[MaxRoiPool]).run(None, inputs)
+        results = ReferenceEvaluator(model, new_ops=[MaxRoiPool, GlobalLpPool]).run(None, inputs)
     except (IndexError, TypeError, ValueError):
         return False
     data = folder / name / "test_data_set_0"
