@@ -160,6 +160,14 @@ def test_rows_of_an_embedding_add_up(bench):
         expect_near(found["e"], gradient, 0)
 
 
+def test_a_padding_row_keeps_its_values(bench):
+    model = build("Y = Gather(e, i) L = ReduceSum <keepdims = 0>(Y)",
+                  {"e": floats(np.ones([3, 2]))}, inputs="int64[3] i")
+    bench.compile(model, "--padding-index", "e=0", "--optimizer", "adamw", "--weight-decay", "0")
+    _, after = bench.train(feeds={"i": integers([0, 0, 2])}, steps=1, rate=0.5)
+    expect_near(after["e"], [[1, 1], [1, 1], [0.5, 0.5]])
+
+
 def test_clipping_uses_the_global_norm(bench):
     model = build("p = Mul(a, three) q = Mul(b, four) L = Add(p, q)",
                   {"a": floats(0), "b": floats(0), "three": floats(3), "four": floats(4)})
