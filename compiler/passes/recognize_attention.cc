@@ -5,10 +5,12 @@
 #include "passes/recognize_attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
@@ -41,37 +43,6 @@ bool is_trained(const Graph& graph, ValueId id) {
   });
 }
 
-// Values of masks that are computed from constants, which are too large to be folded everywhere.
-class ConstantMasks {
- public:
-  explicit ConstantMasks(const Graph& graph) : graph_(graph) {}
-
-  /// Null for a value that depends on anything but constants.
-  LiteralPtr of(ValueId id) {
-    const auto known = known_.find(id);
-    if (known != known_.end()) return known->second;
-    return known_[id] = compute(id);
-  }
-
- private:
-  LiteralPtr compute(ValueId id) {
-    const Node* node = graph_.producer(id);
-    if (node == nullptr) return graph_.value(id).literal;
-    const OpKind kind = info(node->op).kind;
-    const bool pure = kind == OpKind::kElementwise || kind == OpKind::kMovement;
-    if (!pure || element_count(graph_.shape(id)) > kMostMaskElements) return nullptr;
-    std::vector<LiteralPtr> operands;
-    for (const ValueId operand : node->operands) {
-      operands.push_back(of(operand));
-      if (operands.back() == nullptr) return nullptr;
-    }
-    return evaluate(node->op, operands, node->attributes).front();
-  }
-
-  const Graph& graph_;
-  std::map<ValueId, LiteralPtr> known_;
-};
-
 // Which keys the queries of a constant mask see.
 enum class Visibility { kUnknown, kAll, kLowerTriangle, kOther };
 
@@ -98,6 +69,66 @@ Visibility visibility(const Shape& shape, int64_t queries, int64_t keys,
   if (all) return Visibility::kAll;
   return triangle ? Visibility::kLowerTriangle : Visibility::kOther;
 }
+
+struct MaskContents {
+  Visibility seen = Visibility::kUnknown;
+  bool is_finite = false;  // it lowers a score by a finite number
+};
+
+// Values of masks that are computed from constants, which are too large to be folded everywhere.
+class ConstantMasks {
+ public:
+  explicit ConstantMasks(const Graph& graph) : graph_(graph) {}
+
+  /// Null for a value that depends on anything but constants.
+  LiteralPtr of(ValueId id) {
+    const auto known = known_.find(id);
+    if (known != known_.end()) return known->second;
+    return known_[id] = compute(id);
+  }
+
+  /// What a mask of so many queries and keys shows. All layers of a model have the same masks, with
+  /// an element for each pair of positions.
+  MaskContents contents(const AttentionMask& mask, int64_t queries, int64_t keys) {
+    const auto [entry, is_new] = judged_.try_emplace(
+        {mask.value, mask.shows, std::bit_cast<int64_t>(mask.low), queries, keys});
+    if (is_new) entry->second = judge(mask, queries, keys);
+    return entry->second;
+  }
+
+ private:
+  MaskContents judge(const AttentionMask& mask, int64_t queries, int64_t keys) {
+    MaskContents contents;
+    const LiteralPtr literal = of(mask.value);
+    if (literal == nullptr) return contents;
+    const bool is_condition = graph_.dtype(mask.value) == DType::kBool;
+    contents.seen = visibility(literal->shape(), queries, keys, [&](int64_t i) {
+      const double x = literal->as_double(i);
+      const double value = !is_condition ? x : (x != 0) == mask.shows ? 0 : mask.low;
+      contents.is_finite = contents.is_finite || (value != 0 && value != -kInfinity);
+      return value;
+    });
+    return contents;
+  }
+
+  LiteralPtr compute(ValueId id) {
+    const Node* node = graph_.producer(id);
+    if (node == nullptr) return graph_.value(id).literal;
+    const OpKind kind = info(node->op).kind;
+    const bool pure = kind == OpKind::kElementwise || kind == OpKind::kMovement;
+    if (!pure || element_count(graph_.shape(id)) > kMostMaskElements) return nullptr;
+    std::vector<LiteralPtr> operands;
+    for (const ValueId operand : node->operands) {
+      operands.push_back(of(operand));
+      if (operands.back() == nullptr) return nullptr;
+    }
+    return evaluate(node->op, operands, node->attributes).front();
+  }
+
+  const Graph& graph_;
+  std::map<ValueId, LiteralPtr> known_;
+  std::map<std::tuple<ValueId, bool, int64_t, int64_t, int64_t>, MaskContents> judged_;
+};
 
 // Decides what of a pattern the operator's flags and mask stand for.
 class Masks {
@@ -140,20 +171,8 @@ class Masks {
     return graph_.dtype(mask.value) == DType::kBool;
   }
 
-  Visibility visibility_of(const AttentionMask& mask, bool* is_finite) {
-    const LiteralPtr literal = constants_.of(mask.value);
-    if (literal == nullptr) return Visibility::kUnknown;
-    return visibility(literal->shape(), queries_, keys_, [&](int64_t i) {
-      const double x = literal->as_double(i);
-      const double value = !is_condition(mask) ? x : (x != 0) == mask.shows ? 0 : mask.low;
-      *is_finite = *is_finite || (value != 0 && value != -kInfinity);
-      return value;
-    });
-  }
-
   void add(const AttentionMask& mask) {
-    bool is_finite = false;
-    const Visibility seen = visibility_of(mask, &is_finite);
+    const auto [seen, is_finite] = constants_.contents(mask, queries_, keys_);
     if (seen == Visibility::kAll) return;
     // Where another mask hides all keys of a query, finite numbers still tell them apart.
     const bool hides = !is_finite || is_alone_;
