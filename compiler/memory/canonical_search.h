@@ -18,9 +18,10 @@ struct CanonicalSearch {
   int64_t steps = 0;  // that were taken
 };
 
-/// Looks for offsets of `intervals` with a peak of at most `limit` bytes, each size rounded up to
-/// its alignment. Takes at most about `most_steps` steps of constant time, so that the result
-/// depends on the arguments only. Exact where all alignments are equal.
+/// Looks for offsets of `intervals`, which it takes to be without holes, with a peak of at most
+/// `limit` bytes, each size rounded up to its alignment. Takes at most about `most_steps` steps of
+/// constant time, so that the result depends on the arguments only. Exact where all alignments are
+/// equal.
 CanonicalSearch search_canonical(const std::vector<Interval>& intervals, int64_t limit,
                                  int64_t most_steps);
 

@@ -8,6 +8,9 @@
 // Small instances get the least peak that way, large ones keep what was found. All work is bounded
 // in steps, so the result is equal on every machine.
 //
+// What lasts from one micro-batch into the next has a hole amid its time, which others may use. The
+// exhaustive search knows no holes.
+//
 // Left out: integer programming, which takes minutes at 1000 buffers, and splitting or moving of
 // buffers, which would cost copies.
 #include "memory/plan_offsets.h"
@@ -160,21 +163,49 @@ Offsets approach(const std::vector<Interval>& intervals, int64_t bound, Offsets 
   return best;
 }
 
+// A part of an interval without a hole.
+struct Piece {
+  int32_t interval = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+bool has_hole(const Interval& interval) { return interval.hole_first <= interval.hole_last; }
+
+std::vector<Piece> pieces_of(const std::vector<Interval>& intervals) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    const auto number = static_cast<int32_t>(i);
+    const Interval& interval = intervals[i];
+    if (has_hole(interval)) {
+      pieces.push_back({number, interval.first, interval.hole_first - 1});
+      pieces.push_back({number, interval.hole_last + 1, interval.last});
+    } else {
+      pieces.push_back({number, interval.first, interval.last});
+    }
+  }
+  return pieces;
+}
+
 // Pairs that overlap in time, found by a sweep over the starts.
 Conflicts conflicts_of(const std::vector<Interval>& intervals) {
   Conflicts conflicts(intervals.size());
-  const Order by_first = order_by(intervals.size(), [&](size_t i) { return -intervals[i].first; });
-  std::vector<int32_t> live;
-  for (const int32_t i : by_first) {
-    const Interval& interval = intervals[static_cast<size_t>(i)];
-    std::erase_if(live, [&](int32_t other) {
-      return intervals[static_cast<size_t>(other)].last < interval.first;
-    });
-    for (const int32_t other : live) {
-      conflicts[static_cast<size_t>(i)].push_back(other);
-      conflicts[static_cast<size_t>(other)].push_back(i);
+  std::vector<Piece> pieces = pieces_of(intervals);
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.first < b.first; });
+  std::vector<Piece> live;
+  for (const Piece& piece : pieces) {
+    std::erase_if(live, [&](const Piece& other) { return other.last < piece.first; });
+    for (const Piece& other : live) {
+      conflicts[static_cast<size_t>(piece.interval)].push_back(other.interval);
+      conflicts[static_cast<size_t>(other.interval)].push_back(piece.interval);
     }
-    live.push_back(i);
+    live.push_back(piece);
+  }
+  if (pieces.size() == intervals.size()) return conflicts;
+  for (std::vector<int32_t>& list : conflicts) {  // both pieces may have met another interval
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   return conflicts;
 }
@@ -182,10 +213,11 @@ Conflicts conflicts_of(const std::vector<Interval>& intervals) {
 // Change of live bytes at a position, sorted by position.
 std::vector<std::pair<int64_t, int64_t>> live_changes(const std::vector<Interval>& intervals) {
   std::vector<std::pair<int64_t, int64_t>> changes;
-  for (const Interval& interval : intervals) {
+  for (const Piece& piece : pieces_of(intervals)) {
+    const Interval& interval = intervals[static_cast<size_t>(piece.interval)];
     const int64_t size = round_up(interval.size, interval.alignment);
-    changes.emplace_back(interval.first, size);
-    changes.emplace_back(interval.last + 1, -size);
+    changes.emplace_back(piece.first, size);
+    changes.emplace_back(piece.last + 1, -size);
   }
   std::sort(changes.begin(), changes.end());
   return changes;
@@ -209,9 +241,16 @@ LivePeak live_peak(const std::vector<Interval>& intervals) {
 std::vector<Order> orders_of(const std::vector<Interval>& intervals, int64_t peak_position) {
   const size_t count = intervals.size();
   const auto size = [&](size_t i) { return intervals[i].size; };
-  const auto duration = [&](size_t i) { return intervals[i].last - intervals[i].first + 1; };
+  const auto duration = [&](size_t i) {
+    const Interval& interval = intervals[i];
+    const int64_t hole = has_hole(interval) ? interval.hole_last - interval.hole_first + 1 : 0;
+    return interval.last - interval.first + 1 - hole;
+  };
   const auto at_peak = [&](size_t i) {
-    return intervals[i].first <= peak_position && peak_position <= intervals[i].last;
+    const Interval& interval = intervals[i];
+    const bool in_hole =
+        interval.hole_first <= peak_position && peak_position <= interval.hole_last;
+    return interval.first <= peak_position && peak_position <= interval.last && !in_hole;
   };
   return {
       order_by(count, size),
@@ -230,8 +269,10 @@ int64_t live_bound(const std::vector<Interval>& intervals) { return live_peak(in
 
 Offsets plan_offsets(const std::vector<Interval>& intervals) {
   for (const Interval& interval : intervals) {
-    SGTC_CHECK(interval.size >= 0 && interval.first <= interval.last,
-               "interval ends before it starts");
+    const bool in_order = interval.first <= interval.last &&
+                          (!has_hole(interval) || (interval.first < interval.hole_first &&
+                                                   interval.hole_last < interval.last));
+    SGTC_CHECK(interval.size >= 0 && in_order, "interval ends before it starts");
     SGTC_CHECK(interval.alignment > 0 && (interval.alignment & (interval.alignment - 1)) == 0,
                "alignment is not a power of two");
   }

@@ -6,13 +6,16 @@
 
 namespace sgtc {
 
-/// A buffer that holds `size` bytes from position `first` to position `last`, both included.
-/// Positions count kernel calls in the order of a step; negative ones lie before it.
+/// A buffer that holds `size` bytes from position `first` to position `last`, both included, and
+/// not from `hole_first` to `hole_last` between them, if these are positions in order. Positions
+/// count kernel calls in the order of a step; negative ones lie before it.
 struct Interval {
   int64_t size = 0;
   int64_t first = 0;
   int64_t last = 0;
   int64_t alignment = 64;  // a power of two
+  int64_t hole_first = 0;
+  int64_t hole_last = -1;
 };
 
 struct Offsets {
