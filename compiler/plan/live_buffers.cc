@@ -77,12 +77,61 @@ class LiveFinder {
     for (size_t e = 0; e < entries->second.size(); ++e) {
       visit(static_cast<int64_t>(e), entries->second[e]);
     }
+    first_time_.push_back(static_cast<int64_t>(times_.size()));
+    find_spans_of_communication(entries->second);
     collect_intervals();
     return true;
   }
 
+  // Of each stream the last entry that comes before an entry.
+  using Before = std::map<int64_t, int64_t>;
+
+  std::vector<Before> order(const std::vector<plan::Entry>& entries) const {
+    std::vector<Before> before(entries.size());
+    Before last_of_stream;
+    for (size_t e = 0; e < entries.size(); ++e) {
+      const auto add = [&](int64_t stream, int64_t entry) {
+        int64_t& known = before[e].try_emplace(stream, entry).first->second;
+        known = std::max(known, entry);
+      };
+      const auto come_after = [&](int64_t earlier) {
+        for (const auto& [stream, entry] : before[static_cast<size_t>(earlier)]) add(stream, entry);
+        add(entries[static_cast<size_t>(earlier)].stream, earlier);
+      };
+      const auto last = last_of_stream.find(entries[e].stream);
+      if (last != last_of_stream.end()) come_after(last->second);
+      for (const int64_t wait : entries[e].waits) come_after(wait);
+      last_of_stream[entries[e].stream] = static_cast<int64_t>(e);
+    }
+    return before;
+  }
+
+  // When each communication may run.
+  void find_spans_of_communication(const std::vector<plan::Entry>& entries) {
+    const std::vector<Before> before = order(entries);
+    for (size_t e = 0; e < entries.size(); ++e) {
+      if (tasks_.at(entries[e].task)->kind == "compute") continue;
+      int64_t last_before = -1;
+      for (const auto& [stream, entry] : before[e]) last_before = std::max(last_before, entry);
+      size_t next = e + 1;
+      const auto comes_after = [&](size_t later) {
+        const auto known = before[later].find(entries[e].stream);
+        return known != before[later].end() && known->second >= static_cast<int64_t>(e);
+      };
+      while (next < entries.size() && !comes_after(next)) ++next;
+      spans_[first_time_[e]] = {first_time_[static_cast<size_t>(last_before + 1)],
+                                first_time_[next] - 1};
+    }
+  }
+
+  Interval span_at(int64_t time) const {
+    const auto span = spans_.find(time);
+    return span == spans_.end() ? Interval{time, time} : span->second;
+  }
+
   void visit(int64_t number, const plan::Entry& entry) {
     const plan::Task& task = *tasks_.at(entry.task);
+    first_time_.push_back(static_cast<int64_t>(times_.size()));
     if (task.calls.empty()) {
       times_.emplace_back(number, 0);
       for (const plan::Argument& input : task.inputs) use(entry, input, "read");
@@ -133,7 +182,7 @@ class LiveFinder {
     }
   }
 
-  static std::vector<Interval> generations(const std::vector<Use>& uses) {
+  std::vector<Interval> generations(const std::vector<Use>& uses) const {
     std::vector<Interval> result;
     // Nobody hands anything over in what every call writes: a kernel's workspace.
     const bool is_workspace =
@@ -144,9 +193,9 @@ class LiveFinder {
     }
     bool was_read = true;
     for (const Use& use : uses) {
-      if (!use.reads && was_read) result.push_back({use.time, use.time});
-      if (result.empty()) result.push_back({use.time, use.time});
-      result.back().last = use.time;
+      const Interval span = span_at(use.time);
+      if ((!use.reads && was_read) || result.empty()) result.push_back(span);
+      result.back().last = std::max(result.back().last, span.last);
       was_read = use.reads;
     }
     return result;
@@ -193,6 +242,8 @@ class LiveFinder {
   std::map<std::string, const plan::Buffer*> buffers_;
   std::map<std::string, const plan::Task*> tasks_;
   std::vector<std::pair<int64_t, int64_t>> times_;  // entry, call
+  std::vector<int64_t> first_time_;                 // of each entry, then the end
+  std::map<int64_t, Interval> spans_;               // of communications, by their time
   std::map<Instance, std::vector<Use>> uses_;
   std::map<Instance, std::vector<Interval>> intervals_;
 };

@@ -26,7 +26,9 @@ struct LivePeak {
 
 /// Entries count in list order. Persistent buffers, feeds and results are live all along; any
 /// other instance from a write to the last use before the next write that follows a read. What all
-/// its users write is workspace of each, and live while one runs.
+/// its users write is workspace of each, and live while one runs. A communication may run at any
+/// time between the entries that it comes after and those that come after it, by streams and waits,
+/// and holds its buffers all that time.
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule);
 

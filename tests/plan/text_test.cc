@@ -200,3 +200,37 @@ TEST_CASE("a schedule that a position does not have has no peak") {
   CHECK(live_bytes_of_entries(plan, plan.positions[0], "evaluate").empty());
   CHECK(find_live_peak(plan, plan.positions[0], "evaluate").entry == -1);
 }
+
+TEST_CASE("what is sent is live until somebody waits for it") {
+  plan::Plan plan;
+  plan.kernels.resize(2);
+  plan.kernels[0].symbol = "make";
+  plan.kernels[0].access = {"write"};
+  plan.kernels[1].symbol = "other";
+  plan.kernels[1].access = {"write"};
+  plan::Position position;
+  position.buffers.resize(2);
+  position.buffers[0].name = "y";
+  position.buffers[0].bytes = 1000;
+  position.buffers[1].name = "t";
+  position.buffers[1].bytes = 10;
+  position.tasks.resize(3);
+  for (plan::Task& task : position.tasks) task.kind = "compute";
+  position.tasks[0].name = "forward";
+  position.tasks[0].calls = {{"make", {{"y", {}, 0}}, {}}};
+  position.tasks[1].name = "backward";
+  position.tasks[1].calls = {{"other", {{"t", {}, 0}}, {}}};
+  position.tasks[2].name = "send";
+  position.tasks[2].kind = "send";
+  position.tasks[2].inputs = {{"y", {}, 0}};
+  std::vector<plan::Entry> entries(4);
+  entries[0].task = "forward";
+  entries[1].task = "send";
+  entries[1].stream = 1;
+  entries[1].waits = {0};
+  entries[2].task = entries[3].task = "backward";
+  entries[3].waits = {1};
+  position.schedules["train"] = entries;
+  CHECK(live_bytes_of_entries(plan, position, "train") ==
+        std::vector<int64_t>{1000, 1000, 1010, 10});
+}
