@@ -56,7 +56,9 @@ class PositionPlacer {
     const Frames frames = form_frames(buffers, rest);
     std::vector<Interval> intervals = {frames.interval};
     for (const size_t b : rest) {
-      intervals.push_back({size_of(buffer(b)), uses_[b].first, uses_[b].last, alignment_});
+      const BufferUse& use = uses_[b];
+      intervals.push_back(
+          {size_of(buffer(b)), use.first, use.last, alignment_, use.hole_first, use.hole_last});
     }
     const Offsets offsets = plan_offsets(intervals);
     for (const size_t b : frames.buffers) buffer(b).offset += begin + offsets.offsets[0];

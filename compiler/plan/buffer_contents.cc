@@ -14,6 +14,7 @@ std::string kind_of_role(const std::string& role) {
 std::string computed_kind(const plan::Buffer& buffer, bool in_backward) {
   if (buffer.name.rfind("again.", 0) == 0) return "computed again";
   if (buffer.scope == "slot") return "kept for the backward phase";
+  if (buffer.scope == "ring") return "sent or received";
   return buffer.scope == "step" && in_backward ? "gradients" : "computed";
 }
 

@@ -19,7 +19,7 @@
 //     step         one; contents end with the step
 //     micro_batch  one per micro-batch; the entry's micro_batch selects it
 //     slot         activations between tasks; the entry's `slot` selects it
-//     ring         gathered parameters; the entry's `ring` selects it
+//     ring         what transfers bring or take, or parameters; the entry's `ring` selects it
 //     task         one; contents end with the task's entry
 //   Two buffers may share bytes only if the last use of one happens before (by stream order and
 //   waits) the first write of the other. Feeds are written before the step; buffers of results are

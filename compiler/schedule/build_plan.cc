@@ -13,6 +13,7 @@
 #include "schedule/storage.h"
 #include "schedule/task_times.h"
 #include "schedule/timeline.h"
+#include "schedule/transfer_lifetimes.h"
 #include "schedule/transfers.h"
 #include "support/diagnostics.h"
 #include "support/sha256.h"
@@ -21,6 +22,7 @@ namespace sgtc {
 namespace {
 
 constexpr int64_t kEvaluationSlots = 2;  // one is sent while the next is computed
+constexpr int64_t kRings = 2;            // the same where passes of one kind follow each other
 
 // The scalars that the runtime writes before each step, aligned like any argument of a kernel.
 // Without a learning rate the runtime knows that the model brings its own.
@@ -96,6 +98,7 @@ class Builder {
       const std::vector<PipelineStep> order = passes(is_evaluation, position);
       program.slots =
           is_evaluation ? std::min(kEvaluationSlots, plan().micro_batches) : slots_of(order);
+      program.rings = rings_of(is_evaluation);
       program.step = assign_storage({&placed.kernels, &placed.placement, &exchange, position});
       // A launch on a CPU costs little, and its threads would not share tensors evenly.
       if (placed.kernels.target.is_gpu()) merge_calls(*placed.kernels.graph, program.step);
@@ -109,10 +112,28 @@ class Builder {
       for (const StepTask& task : program.tasks) {
         seconds.push_back(times_.seconds(program.step, task, kernels_, position));
       }
-      tasks.push_back({&program.step, program.tasks, std::move(seconds), order, program.slots});
+      tasks.push_back({&program.step, program.tasks, std::move(seconds), order, program.slots,
+                       program.rings, in_ring(program)});
       if (!is_evaluation) built_.groups_of_calls.push_back(groups_of_calls(program));
     }
-    return build_timeline(tasks, plan().micro_batches);
+    Timeline timeline = build_timeline(tasks, plan().micro_batches);
+    for (size_t p = 0; p < positions_.size(); ++p) {
+      PositionProgram& program = positions_[p].back();
+      set_transfer_lifetimes(program.step, program.tasks, timeline.entries[p], program.lifetimes);
+    }
+    return timeline;
+  }
+
+  // With 1F1B a pass of the other kind lies between two of one kind, beside which a transfer runs.
+  int64_t rings_of(bool is_evaluation) {
+    const bool alternates = !is_evaluation && input_.schedule == PipelineSchedule::k1F1B;
+    return alternates ? 1 : std::min(kRings, plan().micro_batches);
+  }
+
+  static std::vector<bool> in_ring(const PositionProgram& program) {
+    std::vector<bool> result;
+    for (const Lifetime& lifetime : program.lifetimes) result.push_back(lifetime.scope == "ring");
+    return result;
   }
 
   static std::map<std::string, std::vector<int64_t>> groups_of_calls(

@@ -89,25 +89,30 @@ class LifetimeFinder {
     const bool crosses = use.in(Phase::kForward) && use.in(Phase::kBackward);
     const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
     if (use.tasks.size() == 1) return "task";
-    if (!outside && (crosses || use.transferred)) return "slot";
+    if (!outside && crosses) return "slot";
+    if (!outside && use.transferred) return "ring";
     SGTC_CHECK(once || use.in_one_phase(),
                "value \"" + storage.name +
                    "\" of one micro-batch is used where only sums over micro-batches exist");
     return "step";
   }
 
-  static bool is_in_passes(const Storage& storage, const Use& use) {
+  static bool is_in_passes(const Storage& storage, const Use& use, const std::string& scope) {
     const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
     return !is_leaf(storage) && !outside && !storage.stacked && !storage.output &&
-           !use.transferred && !use.collected;
+           scope != "ring" && !use.collected;
   }
 
   Lifetime lifetime_of(const Storage& storage, const Use& use) {
-    Lifetime lifetime = {true,     scope_of(storage, use),     use.first,
-                         use.last, is_in_passes(storage, use), use.first,
-                         use.last};
+    Lifetime lifetime;
+    lifetime.used = true;
+    lifetime.scope = scope_of(storage, use);
+    lifetime.first = lifetime.pass_first = use.first;
+    lifetime.last = lifetime.pass_last = use.last;
+    lifetime.in_passes = is_in_passes(storage, use, lifetime.scope);
     const bool lasting = passes_.micro_batches > 1 && (storage.stacked || storage.output);
-    if (lasting || (lifetime.scope == "slot" && passes_.slots > 1)) {
+    const bool kept = lifetime.scope == "slot" && passes_.slots > 1;
+    if (lasting || kept) {
       lifetime.first = part_at(use.first).first;
       if (!use.in(Phase::kUpdate)) lifetime.last = part_at(use.last).last;
     }
@@ -115,9 +120,10 @@ class LifetimeFinder {
     if (use.collected && use.in_one_phase() && use.in(Phase::kUpdate)) {
       lifetime.first = std::min(lifetime.first, parts_[1].first);
     }
-    if (use.transferred) {
+    if (use.transferred && !kept) {
       lifetime.first = 0;
       lifetime.last = std::max(lifetime.last, static_cast<int64_t>(step_.calls.size()) - 1);
+      lifetime.beside_passes = !is_leaf(storage) && !storage.stacked && !storage.output;
     }
     if (storage.output) lifetime.last = static_cast<int64_t>(step_.calls.size());
     return lifetime;

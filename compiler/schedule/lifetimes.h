@@ -7,9 +7,11 @@
 // micro-batch keeps from its forward to its backward pass is then live in all of the repeated part,
 // and only what lives within one pass shares bytes with others.
 //
-// Communication runs beside the kernels. What transfers of forward and backward touch has bytes of
-// its own for the whole step; what the update phase communicates is ordered with the kernels by the
-// rounds; gradients that are reduced early live until the update anyway.
+// Communication runs beside the kernels. What the update phase communicates is ordered with the
+// kernels by the rounds; gradients that are reduced early live until the update anyway. What a
+// transfer brings or takes and a micro-batch keeps lives like all that it keeps. For the rest of
+// what transfers touch, the finished schedule says how long they may take
+// (schedule/transfer_lifetimes.h); until then it lives for the whole step.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +26,18 @@ namespace sgtc {
 struct Lifetime {
   bool used = false;
   std::string scope;  // as in plan::Buffer
-  int64_t first = 0;  // times, both included
+  /// Times, both included, without those of a hole between them, if `hole_first` <= `hole_last`.
+  int64_t first = 0;
   int64_t last = 0;
+  int64_t hole_first = 0;
+  int64_t hole_last = -1;
   /// The forward and backward passes of one micro-batch alone use it, in the order of the kernels:
   /// each pass writes it anew, from `pass_first` to `pass_last` in the micro-batch's own order.
   bool in_passes = false;
   int64_t pass_first = 0;
   int64_t pass_last = 0;
+  /// Transfers of the passes use it and nothing but the schedule orders it with other calls.
+  bool beside_passes = false;
 };
 
 /// How a position works on micro-batches.

@@ -209,6 +209,7 @@ class PositionBuilder {
 
   int64_t count_of(const PositionProgram& program, const Lifetime& lifetime) const {
     if (lifetime.scope == "micro_batch") return plan_.micro_batches;
+    if (lifetime.scope == "ring") return program.rings;
     return lifetime.scope == "slot" ? program.slots : 1;
   }
 
@@ -287,6 +288,8 @@ class PositionBuilder {
     return {program.is_evaluation ? "evaluate" : "train",
             lifetime.first,
             lifetime.last,
+            lifetime.hole_first,
+            lifetime.hole_last,
             lifetime.in_passes,
             lifetime.pass_first,
             lifetime.pass_last};

@@ -16,11 +16,13 @@
 
 namespace sgtc {
 
-/// When a buffer of the plan is needed: times of one schedule, both included, or always.
+/// When a buffer of the plan is needed: times of one schedule as in Lifetime, or always.
 struct BufferUse {
   std::string schedule;  // empty: always
   int64_t first = 0;
   int64_t last = 0;
+  int64_t hole_first = 0;
+  int64_t hole_last = -1;
   bool in_passes = false;  // as in Lifetime
   int64_t pass_first = 0;
   int64_t pass_last = 0;
@@ -32,6 +34,7 @@ struct PositionProgram {
   const Placement* placement = nullptr;
   bool is_evaluation = false;
   int64_t slots = 1;
+  int64_t rings = 1;
   StepCalls step;
   std::vector<StepTask> tasks;
   std::vector<Lifetime> lifetimes;

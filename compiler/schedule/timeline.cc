@@ -20,6 +20,7 @@ struct End {
   int64_t position = 0;
   size_t task = 0;
   int64_t slot = 0;
+  int64_t ring = 0;
   NodeList waits;  // of the same position
 };
 
@@ -55,9 +56,21 @@ class TimelineBuilder {
     NodeList last_compute;            // the latest compute node, if there is one
     NodeList pending;                 // communications that the next compute node waits for
     NodeList collectives;             // of the update
-    std::vector<NodeList> slot_done;  // per slot: the last compute node of its latest pass
-    // Per slot and phase (forward, backward): sends that read what the phase writes.
+    std::vector<NodeList> slot_done;  // per slot: what ends its latest pass
+    // Per slot and phase (forward, backward): sends that read what the phase overwrites.
     std::vector<std::array<NodeList, 2>> slot_sends;
+    // Per instance of the rings and phase: the last compute node of the latest pass, and its sends.
+    std::vector<std::array<NodeList, 2>> ring_done;
+    std::vector<std::array<NodeList, 2>> ring_sends;
+  };
+
+  // What runs of one micro-batch, and the instances that it uses.
+  struct Pass {
+    Phase phase = Phase::kForward;
+    int64_t micro_batch = 0;
+    int64_t slot = 0;
+    int64_t ring = 0;
+    size_t half() const { return phase == Phase::kForward ? 0 : 1; }
   };
 
   static void append(NodeList& list, const NodeList& more) {
@@ -68,9 +81,13 @@ class TimelineBuilder {
     Position position;
     position.number = static_cast<int64_t>(p);
     position.tasks = &positions_[p];
-    position.slot_done.resize(static_cast<size_t>(positions_[p].slots));
     position.slot_sends.resize(static_cast<size_t>(positions_[p].slots));
+    position.ring_done.resize(static_cast<size_t>(positions_[p].rings));
+    position.ring_sends.resize(static_cast<size_t>(positions_[p].rings));
     add_prologue(position);
+    NodeList before = position.last_compute;
+    append(before, position.pending);
+    position.slot_done.assign(static_cast<size_t>(positions_[p].slots), before);
     for (const PipelineStep& step : position.tasks->order) add_pass(position, step);
     add_update(position);
   }
@@ -84,14 +101,13 @@ class TimelineBuilder {
     return std::max<int64_t>(1, std::llround(seconds * 1e9));
   }
 
-  NodeIndex add_compute(Position& position, size_t task, int64_t micro_batch, int64_t slot,
-                        NodeList waits) {
+  NodeIndex add_compute(Position& position, size_t task, const Pass& pass, NodeList waits) {
     append(waits, position.last_compute);
     append(waits, std::exchange(position.pending, {}));
     Node node;
-    node.micro_batch = micro_batch;
+    node.micro_batch = pass.micro_batch;
     node.duration = duration_of(position, task);
-    node.ends = {{position.number, task, slot, std::move(waits)}};
+    node.ends = {{position.number, task, pass.slot, pass.ring, std::move(waits)}};
     nodes_.push_back(std::move(node));
     position.last_compute = {nodes_.size() - 1};
     return nodes_.size() - 1;
@@ -102,28 +118,28 @@ class TimelineBuilder {
     node.micro_batch = micro_batch;
     node.stream = kCollectiveStream;
     node.duration = duration_of(position, task);
-    node.ends = {{position.number, task, 0, std::move(waits)}};
+    node.ends = {{position.number, task, 0, 0, std::move(waits)}};
     nodes_.push_back(std::move(node));
     return nodes_.size() - 1;
   }
 
   // The node of a transfer, which its first end creates and its second one joins.
-  NodeIndex join_transfer(Position& position, size_t task, int64_t micro_batch, int64_t slot,
-                          NodeList waits) {
+  NodeIndex join_transfer(Position& position, size_t task, const Pass& pass, NodeList waits) {
     const StepTask& own = tasks(position)[task];
     const int64_t peer = position.tasks->step->calls[own.calls.front()].peer;
     const bool sends = own.kind == StepCall::Kind::kSend;
     const int64_t from = sends ? position.number : peer;
     const int64_t to = sends ? peer : position.number;
     const auto [known, is_new] = transfers_.try_emplace(
-        {own.phase, own.round, from, to, own.dtype, micro_batch}, nodes_.size());
+        {own.phase, own.round, from, to, own.dtype, pass.micro_batch}, nodes_.size());
     if (is_new) {
       nodes_.emplace_back();
-      nodes_.back().micro_batch = micro_batch;
+      nodes_.back().micro_batch = pass.micro_batch;
       nodes_.back().stream = kTransferStream;
       nodes_.back().duration = duration_of(position, task);
     }
-    nodes_[known->second].ends.push_back({position.number, task, slot, std::move(waits)});
+    nodes_[known->second].ends.push_back(
+        {position.number, task, pass.slot, pass.ring, std::move(waits)});
     return known->second;
   }
 
@@ -132,7 +148,7 @@ class TimelineBuilder {
       for (size_t t = 0; t < tasks(position).size(); ++t) {
         const StepTask& task = tasks(position)[t];
         if (task.phase != Phase::kPrologue || task.kind != StepCall::Kind::kKernel) continue;
-        add_compute(position, t, m, 0, {});
+        add_compute(position, t, {Phase::kPrologue, m}, {});
       }
     }
     for (size_t t = 0; t < tasks(position).size(); ++t) {
@@ -144,42 +160,54 @@ class TimelineBuilder {
 
   // One forward or backward pass: what it receives, computes and sends.
   void add_pass(Position& position, const PipelineStep& step) {
-    const int64_t slot = step.micro_batch % position.tasks->slots;
-    NodeList& done = position.slot_done[static_cast<size_t>(slot)];
-    std::array<NodeList, 2>& sends = position.slot_sends[static_cast<size_t>(slot)];
-    NodeList waits = std::exchange(sends[step.phase == Phase::kForward ? 0 : 1], {});
+    const Pass pass = {step.phase, step.micro_batch, step.micro_batch % position.tasks->slots,
+                       step.micro_batch % position.tasks->rings};
+    NodeList& slot_done = position.slot_done[static_cast<size_t>(pass.slot)];
+    NodeList& ring_done = position.ring_done[static_cast<size_t>(pass.ring)][pass.half()];
+    NodeList waits = std::exchange(slot_sends(position, pass, pass.half()), {});
+    NodeList before = slot_done;  // what a receive comes after
+    append(before, waits);
+    append(waits, std::exchange(ring_sends(position, pass), {}));
     int64_t number = -1;  // of the compute task within its phase
     for (size_t t = 0; t < tasks(position).size(); ++t) {
       const StepTask& task = tasks(position)[t];
       if (task.phase != step.phase) continue;
       if (task.kind == StepCall::Kind::kReceive) {
-        waits.push_back(join_transfer(position, t, step.micro_batch, slot, done));
+        NodeList free = before;
+        if (uses(position, task, true)) append(free, ring_done);
+        waits.push_back(join_transfer(position, t, pass, std::move(free)));
       } else if (task.kind == StepCall::Kind::kSend) {
         NodeList after = position.last_compute;
         append(after, waits);
-        const NodeIndex sent = join_transfer(position, t, step.micro_batch, slot, std::move(after));
-        if (writes_sent(position, Phase::kForward, task)) sends[0].push_back(sent);
-        if (writes_sent(position, Phase::kBackward, task)) sends[1].push_back(sent);
+        const NodeIndex sent = join_transfer(position, t, pass, std::move(after));
+        // The next pass that reuses the bytes: of the same kind, or the other one of the slot.
+        if (uses(position, task, true)) ring_sends(position, pass).push_back(sent);
+        if (uses(position, task, false)) {
+          slot_sends(position, pass, 1 - pass.half()).push_back(sent);
+        }
       } else {
-        add_compute(position, t, step.micro_batch, slot, std::exchange(waits, {}));
+        add_compute(position, t, pass, std::exchange(waits, {}));
         if (step.phase == Phase::kBackward) add_buckets(position, step.micro_batch, ++number);
       }
     }
     append(position.pending, waits);
-    done = position.last_compute;
+    slot_done = position.last_compute;
+    ring_done = position.last_compute;
   }
 
-  // Whether a call of `phase` writes what the task sends: also in place of it, after its last use.
-  static bool writes_sent(const Position& position, Phase phase, const StepTask& send) {
-    const std::vector<StepCall>& calls = position.tasks->step->calls;
-    const std::vector<StorageId>& sent = calls[send.calls.front()].arguments;
-    return std::any_of(calls.begin(), calls.end(), [&](const StepCall& call) {
-      if (call.phase != phase) return false;
-      for (size_t a = 0; a < call.arguments.size(); ++a) {
-        const bool writes = access_of(call, a) != AccessMode::kRead;
-        if (writes && std::count(sent.begin(), sent.end(), call.arguments[a]) > 0) return true;
-      }
-      return false;
+  static NodeList& slot_sends(Position& position, const Pass& pass, size_t half) {
+    return position.slot_sends[static_cast<size_t>(pass.slot)][half];
+  }
+  static NodeList& ring_sends(Position& position, const Pass& pass) {
+    return position.ring_sends[static_cast<size_t>(pass.ring)][pass.half()];
+  }
+
+  // Whether a transfer carries anything that is in a ring, or anything that is not.
+  static bool uses(const Position& position, const StepTask& transfer, bool ring) {
+    const std::vector<StorageId>& carried =
+        position.tasks->step->calls[transfer.calls.front()].arguments;
+    return std::any_of(carried.begin(), carried.end(), [&](StorageId id) {
+      return position.tasks->in_ring[static_cast<size_t>(id)] == ring;
     });
   }
 
@@ -203,21 +231,25 @@ class TimelineBuilder {
       if (!collective || task.after_backward >= 0) continue;
       position.collectives.push_back(add_collective(position, t, 0, position.last_compute));
     }
-    append(position.pending, position.collectives);
-    for (int64_t round = 0; round < rounds; ++round) add_round(position, round);
+    NodeList before = position.collectives;  // what the rounds come after
+    for (const auto& sends : position.slot_sends) {
+      for (const NodeList& list : sends) append(before, list);
+    }
+    append(position.pending, before);
+    for (int64_t round = 0; round < rounds; ++round) add_round(position, round, before);
   }
 
-  void add_round(Position& position, int64_t round) {
-    const NodeList before = position.last_compute;
+  void add_round(Position& position, int64_t round, const NodeList& before) {
+    const NodeList last_compute = position.last_compute;
     for (size_t t = 0; t < tasks(position).size(); ++t) {
       const StepTask& task = tasks(position)[t];
       if (task.phase != Phase::kUpdate || task.round != round) continue;
       if (task.kind == StepCall::Kind::kKernel) {
-        add_compute(position, t, 0, 0, {});
+        add_compute(position, t, {Phase::kUpdate}, {});
       } else if (task.kind == StepCall::Kind::kSend || task.kind == StepCall::Kind::kReceive) {
-        NodeList waits = before;
-        append(waits, position.collectives);
-        position.pending.push_back(join_transfer(position, t, 0, 0, std::move(waits)));
+        NodeList waits = last_compute;
+        append(waits, before);
+        position.pending.push_back(join_transfer(position, t, {Phase::kUpdate}, std::move(waits)));
       }
     }
   }
@@ -271,6 +303,7 @@ class TimelineBuilder {
       entry.task = positions_[p].tasks[end.task].name;
       entry.micro_batch = nodes_[n].micro_batch;
       entry.slot = end.slot;
+      entry.ring = end.ring;
       entry.stream = nodes_[n].stream;
       entry.waits = waits_of(end, entry.stream, index);
       index[n] = static_cast<int64_t>(entries.size());

@@ -24,6 +24,8 @@ struct PositionTasks {
   std::vector<double> seconds;      // of each task
   std::vector<PipelineStep> order;  // of forward and backward passes
   int64_t slots = 1;
+  int64_t rings = 1;          // instances of what is in a ring
+  std::vector<bool> in_ring;  // of each storage
 };
 
 struct Timeline {
@@ -38,8 +40,8 @@ inline constexpr int64_t kTransferStream = 1;
 inline constexpr int64_t kCollectiveStream = 2;
 
 /// One step: the prologue of every micro-batch, the passes of each position in its order, the
-/// rounds of the update. An entry waits for what it reads and, before it overwrites a slot, for
-/// those that use the slot's earlier contents.
+/// rounds of the update. An entry waits for what it reads and, before it overwrites an instance of
+/// a slot or a ring, for those that use the earlier contents.
 Timeline build_timeline(const std::vector<PositionTasks>& positions, int64_t micro_batches);
 
 }  // namespace sgtc
