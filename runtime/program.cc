@@ -99,6 +99,17 @@ void write_ranks_trace(Job& job, const std::string& path, const Trace& trace) {
   if (job.rank() == 0) require(write_trace(path, items));
 }
 
+// How far each rank has used its arena.
+void print_touched(Job& job, Session& session) {
+  const std::vector<std::string> ranks =
+      job.all_gather(std::to_string(session.device().touched_bytes()) + " of " +
+                     std::to_string(session.arena().bytes()));
+  for (size_t r = 0; job.rank() == 0 && r < ranks.size(); ++r) {
+    const std::string rank = ranks.size() == 1 ? "" : " of rank " + std::to_string(r);
+    std::printf("arena%s: highest byte touched %s\n", rank.c_str(), ranks[r].c_str());
+  }
+}
+
 // All work of one rank. Files stay mapped until it returns.
 int run(const Program& program, const std::vector<plan::Plan>& plans, const Options& options,
         Job& job) {
@@ -142,11 +153,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
       write_ranks_trace(job, options.trace, trace);
     }
   }
-  if (poison && job.rank() == 0) {
-    std::printf("arena: highest byte touched %ld of %ld\n",
-                static_cast<long>(session.device().touched_bytes()),
-                static_cast<long>(session.arena().bytes()));
-  }
+  if (poison && code != kExitFailure) print_touched(job, session);
   return code;
 }
 

@@ -1,0 +1,99 @@
+"""Every family of models of sgtc-model: on no mesh is an arena more than 5% larger than the largest
+live set, and a run touches all of it and nothing else.
+
+arenas.py [TEST...]
+"""
+
+import json
+import os
+import re
+import sys
+
+import numpy as np
+
+from harness import floats, integers, run_tests
+
+MOST = 1.05
+RNG = np.random.default_rng(3)
+
+# Of each family options that make it small. A value of a layer is large beside the 64 bytes to which
+# buffers are aligned.
+TEXT = ("--layers", 4, "--width", 64, "--heads", 2, "--vocab", 128, "--seq", 32, "--batch", 2)
+SMALL = {
+    "mlp": ("--inputs", 64, "--hidden", "256,192,160,128", "--classes", 32, "--batch", 32),
+    "cnn": ("--channels", 2, "--size", 16, "--widths", "8,12,16", "--classes", 7, "--batch", 8),
+    "resnet": ("--blocks", "1,1,1", "--width", 8, "--size", 32, "--classes", 7, "--batch", 4),
+    "gpt2": (*TEXT, "--context", 32, "--dropout", 0.1),
+    "llama": (*TEXT, "--kv-heads", 1, "--hidden", 96),
+    "bert": (*TEXT, "--context", 32, "--hidden", 96),
+    "vit": ("--layers", 4, "--width", 64, "--heads", 2, "--hidden", 96, "--patch", 4, "--size", 32,
+            "--classes", 7, "--batch", 2),
+}
+
+
+def families(bench):
+    text = bench.run(os.environ["SGTC_MODEL"], "--help").stdout
+    names = re.findall(r"^  ([a-z0-9.-]+) +\S", text.split("ubcommands:")[1], re.MULTILINE)
+    return {re.match(r"[a-z]+2?", name.split("-")[0]).group() for name in names}
+
+
+def expect_tight(bench, name, mesh):
+    """Compares each position's arena with what the page says is live at its peak."""
+    page = bench.path("plan.html")
+    micro_batches = 1 if mesh == "1x1" else 6
+    result = bench.sgtc("model.onnx", "--emit", f"html={page}", "--mesh", mesh, "--micro-batches",
+                        micro_batches)
+    assert result.returncode == 0, f"{name} on {mesh}: {result.stderr}"
+    data = re.search(r'id="data">(.*)</script>\n<script>', page.read_text(), re.DOTALL).group(1)
+    ratios = [position["arena"] / position["peak"] for position in json.loads(data)[0]["positions"]]
+    print("    ", name, mesh, *(f"{ratio:.4f}" for ratio in ratios), flush=True)
+    return [f"{name} on {mesh}: {ratio:.4f}" for ratio in ratios if not 1 <= ratio <= MOST]
+
+
+def test_all_families_are_here(bench):
+    assert families(bench) == set(SMALL)
+
+
+def test_arenas_are_hardly_larger_than_what_is_live(bench):
+    loose = []
+    for name, options in SMALL.items():
+        bench.model(name, *options)
+        for mesh in ("1x1", "2x1", "1x2", "2x2", "4x1"):
+            loose += expect_tight(bench, name, mesh)
+    assert not loose, loose
+
+
+def feeds_of(plan):
+    """Random rows of a step for each input; integers small enough for any table."""
+    rows = plan["micro_batches"] * plan["mesh"][1]["size"]
+    feeds = {}
+    for feed in plan["feeds"]:
+        shape = (feed["shape"][0] * rows, *feed["shape"][1:])
+        integer = feed["dtype"].startswith("i")
+        feeds[feed["name"]] = (integers(RNG.integers(0, 2, shape)) if integer else
+                               floats(RNG.normal(size=shape)))
+    return feeds
+
+
+def test_runs_touch_what_was_planned(bench):
+    for name, options in SMALL.items():
+        bench.model(name, *options)
+        for mesh in ("1x1", "2x2"):
+            bench.compile(None, "--mesh", mesh, "--micro-batches", 1 if mesh == "1x1" else 3,
+                          "--optimizer", "adamw", "--clip-norm", 1)
+            plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
+            feeds = feeds_of(plan)
+            held_out = [word for each in feeds for word in ("--eval", f"{each}={each}.npy")]
+            result = bench.start("--steps", 1, *held_out, feeds=feeds,
+                                 env={**os.environ, "SGTC_POISON": "1"})
+            assert result.returncode == 0, f"{name} on {mesh}: {result.stderr}"
+            touched = re.findall(r"highest byte touched (\d+) of (\d+)", result.stdout)
+            arenas = [position["arena_bytes"] for position in plan["positions"]
+                      for _ in range(plan["mesh"][1]["size"])]
+            assert [int(total) for _, total in touched] == arenas, f"{name} on {mesh}: {touched}"
+            for highest, total in touched:
+                assert int(total) - 64 < int(highest) <= int(total), f"{name} on {mesh}: {touched}"
+
+
+if __name__ == "__main__":
+    run_tests(dict(globals()), sys.argv[1:])
