@@ -87,29 +87,110 @@ std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Writes the tensors of one rank. `report`: {"files": as in the manifest, KIND: {"bytes": of the
+int64_t bytes_of(const TensorMap& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += tensor.bytes;
+  return bytes;
+}
+
+// Adds the tensors of one rank to its report: {"files": as in the manifest, KIND: {"bytes": of the
 // tensors, "weight_map": file of each}}.
+void report_tensors(const std::string& kind, const CheckpointPart& part, const TensorMap& tensors,
+                    Json& report) {
+  WeightMap map;
+  for (const auto& [tensor, view] : tensors) map[tensor] = file_of(kind, part);
+  report[kind] = {{"bytes", bytes_of(tensors)}, {"weight_map", map}};
+}
+
 MaybeFailure write_tensors(const std::string& folder, const std::string& kind,
                            const CheckpointPart& part, const TensorMap& tensors, Json& report) {
-  const std::string name = file_of(kind, part);
-  int64_t bytes = 0;
-  WeightMap map;
-  for (const auto& [tensor, view] : tensors) {
-    bytes += view.bytes;
-    map[tensor] = name;
-  }
-  report[kind] = {{"bytes", bytes}, {"weight_map", map}};
-  return write_file(folder, name, report["files"],
+  report_tensors(kind, part, tensors, report);
+  return write_file(folder, file_of(kind, part), report["files"],
                     [&](DurableFile& file) { return write_safetensors(file, tensors); });
 }
 
-MaybeFailure write_part(const std::string& folder, const CheckpointPart& part, Json& report) {
-  report = {{"files", Json::object()}};
-  if (!part.writes) return {};
-  if (MaybeFailure failure = write_tensors(folder, kModel, part, part.model, report)) {
-    return failure;
+// A file of moments that the replicas of a position write together: `part.writes` makes it with the
+// tensors that are not shared out, each adds its parts, and the first reads all of it for its hash.
+class SharedMoments {
+ public:
+  SharedMoments(const std::string& folder, const CheckpointPart& part)
+      : path_(folder + "/" + file_of(kOptimizer, part)),
+        part_(part),
+        header_(safetensors_header(part.optimizer)) {}
+
+  MaybeFailure create() {
+    if (!part_.writes) return {};
+    const auto header = static_cast<int64_t>(header_.size());
+    if (MaybeFailure failure = file_.create(path_, header + bytes_of(part_.optimizer))) {
+      return failure;
+    }
+    if (MaybeFailure failure = file_.write(header_.data(), header, 0)) return failure;
+    for (const auto& [name, tensor] : part_.optimizer) {
+      if (!tensor.data) continue;
+      if (MaybeFailure failure = write(name, tensor.data, tensor.bytes, 0)) return failure;
+    }
+    return {};
   }
-  return write_tensors(folder, kOptimizer, part, part.optimizer, report);
+
+  MaybeFailure add_parts() {
+    if (!file_.is_open() && part_.parts.empty()) return {};
+    if (!file_.is_open()) {
+      if (MaybeFailure failure = file_.open(path_)) return failure;
+    }
+    for (const TensorPart& part : part_.parts) {
+      if (MaybeFailure failure = write(part.name, part.data, part.bytes, part.offset)) {
+        return failure;
+      }
+    }
+    return file_.finish();
+  }
+
+  MaybeFailure report(Json& report) const {
+    if (!part_.writes) return {};
+    MappedFile file;
+    if (MaybeFailure failure = file.open(path_)) return failure;
+    report_tensors(kOptimizer, part_, part_.optimizer, report);
+    report["files"][file_of(kOptimizer, part_)] = {
+        {"bytes", file.size()},
+        {"sha256", sha256_hex(file.data(), static_cast<size_t>(file.size()))}};
+    return {};
+  }
+
+ private:
+  MaybeFailure write(const std::string& name, const unsigned char* data, int64_t bytes,
+                     int64_t offset) {
+    offset += static_cast<int64_t>(header_.size());
+    for (const auto& [other, tensor] : part_.optimizer) {
+      if (other == name) break;
+      offset += tensor.bytes;
+    }
+    return file_.write(data, bytes, offset);
+  }
+
+  const std::string path_;
+  const CheckpointPart& part_;
+  const std::string header_;
+  SharedFile file_;
+};
+
+MaybeFailure write_part(Job& job, const std::string& folder, const CheckpointPart& part,
+                        bool has_parts, Json& report) {
+  report = {{"files", Json::object()}};
+  if (part.writes) {
+    if (MaybeFailure failure = write_tensors(folder, kModel, part, part.model, report)) {
+      return failure;
+    }
+  }
+  if (!has_parts) {
+    return part.writes ? write_tensors(folder, kOptimizer, part, part.optimizer, report)
+                       : MaybeFailure();
+  }
+  SharedMoments moments(folder, part);
+  if (MaybeFailure failure = moments.create()) return failure;
+  job.barrier();
+  if (MaybeFailure failure = moments.add_parts()) return failure;
+  job.barrier();
+  return moments.report(report);
 }
 
 MaybeFailure write_index(const std::string& folder, const std::string& kind,
@@ -230,7 +311,7 @@ MaybeFailure CheckpointWriter::write(Job& job, const Progress& progress,
   }
   job.barrier();
   Json report;
-  if (MaybeFailure failure = write_part(temporary, part, report)) return failure;
+  if (MaybeFailure failure = write_part(job, temporary, part, has_parts, report)) return failure;
   const std::string text = report.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::vector<std::string> texts = job.all_gather(text);
   if (job.rank() != 0) return {};

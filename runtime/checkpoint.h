@@ -12,7 +12,7 @@
 //   optimizer-0000p-of-0000P.safetensors  optimizer.safetensors.index.json
 //
 // Tensors are whole and have the names and shapes of the model, so a program for any mesh can go on
-// from them.
+// from them. Moments that replicas share out are written by all of them into one file.
 //
 // A checkpoint is written into a temporary folder beside it. All ranks that have something to write
 // sync their files; only when rank 0 has heard from all of them it writes indices, state and,
@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "failure.h"
 #include "launch/job.h"
@@ -47,6 +48,7 @@ struct CheckpointPart {
   bool writes = true;  // false: another replica of the position does
   TensorMap model;
   TensorMap optimizer;
+  std::vector<TensorPart> parts;  // that all replicas write: of tensors of `optimizer` without data
 };
 
 /// What is the same in all checkpoints of a run.
@@ -55,6 +57,7 @@ struct CheckpointWriter {
   int64_t keep = 2;  // newest ones, at least 1
   std::string model_fingerprint;
   std::string program_fingerprint;
+  bool has_parts = false;  // on any rank
 
   /// Writes the part of this rank into a checkpoint of `progress.step`; a collective of the job.
   /// Rank 0 commits it, then removes the oldest beyond `keep`.

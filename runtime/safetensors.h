@@ -23,6 +23,14 @@ struct TensorView {
 
 using TensorMap = std::map<std::string, TensorView>;
 
+/// Some bytes of a tensor.
+struct TensorPart {
+  std::string name;
+  const unsigned char* data = nullptr;
+  int64_t offset = 0;  // within the tensor
+  int64_t bytes = 0;
+};
+
 class SafetensorsFile {
  public:
   /// Maps the file and checks its whole header. Tensors of types that no plan has are errors.

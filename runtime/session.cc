@@ -14,7 +14,7 @@ Session::Session(const Program& program, const plan::Plan& plan, const SessionOp
       arena_(plan.positions[static_cast<size_t>(options.coordinates.pp)].arena_bytes,
              host_bytes(plan, options.coordinates.pp)),
       memory_(plan.positions[static_cast<size_t>(options.coordinates.pp)], arena_),
-      states_(plan, memory_, options.coordinates.pp),
+      states_(plan, memory_, options.coordinates),
       device_(
           make_device({program, plan, options_.coordinates, arena_, memory_, states_,
                        options.communicators, options.peers, options.threads, options.local_rank,

@@ -123,15 +123,19 @@ void check_initial_tensors(const plan::Plan& plan, const std::string& path,
   if (!names.empty()) warn(path, "the program has no use for the tensors " + join(names));
 }
 
-States::States(const plan::Plan& plan, const PlanMemory& memory, int64_t position) {
+States::States(const plan::Plan& plan, const PlanMemory& memory, const Coordinates& coordinates) {
   for (const plan::State& state : plan.states) {
-    if (state.position != position) continue;
+    if (state.position != coordinates.pp) continue;
     const plan::Buffer& buffer = memory.buffer(state.buffer);
     Entry entry;
     entry.state = &state;
-    entry.is_first_holder = first_holder(plan, state.name) == position;
+    entry.is_first_holder = first_holder(plan, state.name) == coordinates.pp;
     entry.data = memory.address(buffer);
-    entry.elements = element_count(state.shape);
+    if (state.shards < 1 || (state.shards > 1 && !is_optimizer_role(state.role))) {
+      die_of_bad_plan("state " + state.name + " has shards");
+    }
+    entry.elements = element_count(state.shape) / state.shards;
+    if (state.shards > 1) entry.first = coordinates.dp * entry.elements;
     entry.bytes = entry.elements * size_of_element(state.dtype);
     if (entry.elements < 0 || entry.bytes > buffer.bytes || size_of_element(state.dtype) == 0) {
       die_of_bad_plan("state " + state.name + " does not fit into its buffer");
@@ -171,7 +175,7 @@ void States::begin(const Entry& entry, const Weights& weights, int64_t seed,
   constexpr int64_t kPiece = 1 << 16;
   const plan::State& state = *entry.state;
   if (state.init == "data") {
-    const unsigned char* source = weights.at(state.data_offset, entry.bytes);
+    const unsigned char* source = weights.at(state.data_offset + entry.offset(), entry.bytes);
     if (entry.bytes > 0) std::memcpy(entry.data, source, static_cast<size_t>(entry.bytes));
     return;
   }
@@ -198,7 +202,8 @@ void States::fill(const Piece& piece) {
   const Generator generator = generator_of(state);
   for (int64_t first = 0; first < piece.count; first += kBlock) {
     const int64_t length = std::min(kBlock, piece.count - first);
-    generator(piece.key, state.a, state.b, length, values, piece.first + first);
+    generator(piece.key, state.a, state.b, length, values,
+              piece.entry->first + piece.first + first);
     for (int64_t i = 0; i < length; ++i) {
       write_element(state.dtype, values[i], data + (first + i) * size);
     }
@@ -218,7 +223,9 @@ TensorMap States::tensors_of(bool (*wanted)(const std::string& role)) const {
   TensorMap tensors;
   for (const Entry& entry : entries_) {
     if (!entry.is_first_holder || !wanted(entry.state->role)) continue;
-    tensors[entry.state->name] = {entry.state->dtype, entry.state->shape, entry.data, entry.bytes};
+    const bool whole = entry.state->shards == 1;
+    tensors[entry.state->name] = {entry.state->dtype, entry.state->shape,
+                                  whole ? entry.data : nullptr, entry.bytes * entry.state->shards};
   }
   return tensors;
 }
@@ -226,6 +233,15 @@ TensorMap States::tensors_of(bool (*wanted)(const std::string& role)) const {
 TensorMap States::model_tensors() const { return tensors_of(is_model_role); }
 
 TensorMap States::optimizer_tensors() const { return tensors_of(is_optimizer_role); }
+
+std::vector<TensorPart> States::optimizer_parts() const {
+  std::vector<TensorPart> parts;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_first_holder || entry.state->shards == 1) continue;
+    parts.push_back({entry.state->name, entry.data, entry.offset(), entry.bytes});
+  }
+  return parts;
+}
 
 MaybeFailure States::restore(const std::string& path, const TensorMap& model,
                              const TensorMap& optimizer) const {
@@ -240,7 +256,7 @@ MaybeFailure States::restore(const std::string& path, const TensorMap& model,
     if (tensor.dtype != state.dtype || tensor.shape != state.shape) {
       return Failure{path, mismatch(tensor, state), {}};
     }
-    std::memcpy(entry.data, tensor.data, static_cast<size_t>(entry.bytes));
+    std::memcpy(entry.data, tensor.data + entry.offset(), static_cast<size_t>(entry.bytes));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "communication/groups.h"
 #include "mapped_file.h"
 #include "plan/format.h"
 #include "plan_memory.h"
@@ -41,8 +42,8 @@ void check_initial_tensors(const plan::Plan& plan, const std::string& path,
 
 class States {
  public:
-  /// Those of one pipeline position, whose memory is given.
-  States(const plan::Plan& plan, const PlanMemory& memory, int64_t position);
+  /// Those of one rank, whose memory is given.
+  States(const plan::Plan& plan, const PlanMemory& memory, const Coordinates& coordinates);
 
   /// Gives every state but accumulators its initial value. Random ones are keyed by the state's
   /// name and by its own seed, or else by `seed`; the bits do not depend on the threads.
@@ -55,8 +56,10 @@ class States {
   /// Parameters, frozen parameters and statistics, by name. Of a state that several positions hold
   /// the first of them has it here, the others do not: every state is saved once.
   TensorMap model_tensors() const;
-  /// The optimizer's moments, likewise.
+  /// The optimizer's moments, likewise. Those that replicas share out have no data.
   TensorMap optimizer_tensors() const;
+  /// What this replica has of the moments that replicas share out.
+  std::vector<TensorPart> optimizer_parts() const;
   /// Takes model and optimizer tensors as they were saved: all of them, by name.
   MaybeFailure restore(const std::string& path, const TensorMap& model,
                        const TensorMap& optimizer) const;
@@ -71,8 +74,10 @@ class States {
     const plan::State* state = nullptr;
     bool is_first_holder = true;
     unsigned char* data = nullptr;
+    int64_t first = 0;  // element of the tensor
     int64_t elements = 0;
     int64_t bytes = 0;
+    int64_t offset() const { return first * (elements == 0 ? 0 : bytes / elements); }
   };
   /// Elements of one state, few enough that threads have equal shares of all pieces.
   struct Piece {

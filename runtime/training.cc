@@ -19,6 +19,11 @@ bool has_learning_rate(const plan::Plan& plan) {
                      [](const plan::Control& control) { return control.name == "learning_rate"; });
 }
 
+bool has_shards(const plan::Plan& plan) {
+  return std::any_of(plan.states.begin(), plan.states.end(),
+                     [](const plan::State& state) { return state.shards > 1; });
+}
+
 void check_learning_rate(const plan::Plan& plan, const Options& options) {
   if (options.rate_option.empty() || has_learning_rate(plan)) return;
   die_usage(options.rate_option, "has no effect: the model brings its own learning rate",
@@ -38,7 +43,7 @@ Training::Training(const Program& program, Job& job, Session& session, const Opt
   const plan::Plan& plan = session.plan();
   check_learning_rate(plan, options);
   writer_ = {options.checkpoint, options.keep, plan.model_fingerprint,
-             std::string(program.fingerprint)};
+             std::string(program.fingerprint), has_shards(plan)};
   progress_.seed = options.seed;
   resume();
   const Weights weights(program);
@@ -224,9 +229,10 @@ void Training::write_checkpoint() {
   part.position = coordinates.pp;
   part.positions = axis_size(session_.plan(), "pp");
   part.writes = coordinates.dp == 0 && coordinates.tp == 0;
-  if (part.writes) session_.download_states();
+  if (part.writes || writer_.has_parts) session_.download_states();
   part.model = session_.states().model_tensors();
   part.optimizer = session_.states().optimizer_tensors();
+  part.parts = session_.states().optimizer_parts();
   require(writer_.write(job_, progress_, part));
   saved_step_ = progress_.step;
 }

@@ -15,6 +15,8 @@ struct ParameterGradient {
   /// type. They may be used in the update phase and are not added yet: their sum in this order is
   /// the gradient, whatever stage computes which use.
   std::vector<ValueId> uses;
+  /// Whether the uses are the replica's shards of sums over replicas (Op::kReduceScatter).
+  bool sharded = false;
 };
 
 struct Differentiated {

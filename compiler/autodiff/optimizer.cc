@@ -42,19 +42,21 @@ class Optimizer {
   ValueId add_moment(const TrainedParameter& parameter, const std::string& suffix, size_t index) {
     const std::string& name = graph_.value(parameter.state).name;
     const TensorType type = graph_.type(parameter.parameter);
+    const Shape whole = graph_.shape(parameter.state);
     Initializer initial;
     const auto found = options_.moments.find(name);
     if (found != options_.moments.end()) {
       initial.kind = Initializer::Kind::kLiteral;
       initial.literal = found->second.at(index);
-      if (initial.literal->dtype() != type.dtype || initial.literal->shape() != type.shape) {
+      if (initial.literal->dtype() != type.dtype || initial.literal->shape() != whole) {
         throw Error("moment " + std::to_string(index) + " of \"" + name + "\": expected " +
-                    std::string(name_of(type.dtype)) + to_string(type.shape) + ", found " +
+                    std::string(name_of(type.dtype)) + to_string(whole) + ", found " +
                     std::string(name_of(initial.literal->dtype())) +
                     to_string(initial.literal->shape()));
       }
     }
-    return graph_.add_state(name + suffix, type, StateRole::kMoment, std::move(initial));
+    return graph_.add_state(name + suffix, type, StateRole::kMoment, std::move(initial),
+                            parameter.sharded ? whole : Shape{});
   }
 
   /// beta^t for the applied steps t, as a state; returns 1 - beta^t of this step, f64.
@@ -75,8 +77,7 @@ class Optimizer {
   }
 
   bool decays(const TrainedParameter& parameter) const {
-    const bool is_excluded =
-        options_.decay_exclude_1d && graph_.shape(parameter.parameter).size() < 2;
+    const bool is_excluded = options_.decay_exclude_1d && graph_.shape(parameter.state).size() < 2;
     return options_.weight_decay != 0 && !is_excluded;
   }
 
@@ -90,7 +91,7 @@ class Optimizer {
       parameter.gradient = e_.add(parameter.gradient, decay);
     }
     const ValueId updated = is_adam() ? adam(parameter) : sgd(parameter);
-    phase_.bind(parameter.state, e_.cast(updated, graph_.dtype(parameter.state)));
+    phase_.bind(parameter, e_.cast(updated, graph_.dtype(parameter.state)));
   }
 
   ValueId sgd(const TrainedParameter& parameter) {

@@ -47,6 +47,7 @@ struct OptimizerOptions {
 /// parameters. Sum, norm, clipping and what happens to steps that are not finite: update_phase.h.
 /// States: "<parameter>.momentum_buffer", "<parameter>.exp_avg", "<parameter>.exp_avg_sq",
 /// "adam.beta1_power", "adam.beta2_power". The learning rate is the control "learning_rate".
+/// Moments of a sharded parameter are the replica's shards.
 /// Throws Error for moments that do not have the type of their parameter's update.
 Graph add_optimizer(Differentiated differentiated, const OptimizerOptions& options);
 
@@ -55,7 +56,7 @@ Graph add_optimizer(Differentiated differentiated, const OptimizerOptions& optio
 using UpdateRule =
     std::function<Graph(Graph graph, const std::map<std::string, ValueId>& gradients)>;
 
-/// The same with an optimizer that is not sgtc's own.
+/// The same with an optimizer that is not sgtc's own; no parameter is sharded.
 Graph add_update(Differentiated differentiated, double clip_norm, const UpdateRule& rule);
 
 }  // namespace sgtc

@@ -27,6 +27,17 @@ void UpdatePhase::bind(ValueId state, ValueId value) {
   graph_.updates.push_back({state, e_.where(finite_, value, state)});
 }
 
+void UpdatePhase::bind(const TrainedParameter& parameter, ValueId value) {
+  if (!parameter.sharded) return bind(parameter.state, value);
+  const ValueId shard = graph_.add(Op::kShard, {parameter.state}, of_replicas());
+  Attributes whole = of_replicas();
+  whole.set("shape", graph_.shape(parameter.state));
+  const ValueId updated = e_.where(finite_, value, shard);
+  graph_.updates.push_back({parameter.state, graph_.add(Op::kGatherShards, {updated}, whole)});
+}
+
+Attributes UpdatePhase::of_replicas() const { return {{"replicas", graph_.replicas}}; }
+
 void UpdatePhase::at(const std::string& source) {
   graph_.context() = {Phase::kUpdate, 0, {source}};
 }
@@ -37,21 +48,28 @@ TrainedParameter UpdatePhase::widen(const ParameterGradient& gradient) {
   for (size_t i = 1; i < gradient.uses.size(); ++i) sum = e_.add(sum, gradient.uses[i]);
   const bool is_double = graph_.dtype(gradient.state) == DType::kFloat64;
   const DType dtype = is_double ? DType::kFloat64 : DType::kFloat32;
-  return {gradient.state, e_.cast(gradient.state, dtype), e_.cast(sum, dtype)};
+  ValueId parameter = gradient.state;
+  if (gradient.sharded) parameter = graph_.add(Op::kShard, {parameter}, of_replicas());
+  return {gradient.state, e_.cast(parameter, dtype), e_.cast(sum, dtype), gradient.sharded};
 }
 
 ValueId UpdatePhase::global_norm() {
   ValueId total = kNone;
   for (const TrainedParameter& parameter : trained_) {
-    // Flat first: the parts that a long sum is cut into need not end where rows do, and squares
-    // that are still to be reshaped would be stored.
-    const int64_t count = element_count(graph_.shape(parameter.gradient));
-    const ValueId squares = e_.sum_all(e_.square(e_.reshape(parameter.gradient, {count})));
-    const ValueId term = e_.cast(squares, DType::kFloat32);
+    const ValueId term = sum_of_squares(parameter);
     total = total == kNone ? term : e_.add(total, term);
   }
   if (total == kNone) total = e_.constant(DType::kFloat32, 0);
   return graph_.add(Op::kSqrt, {total}, {}, "grad_norm");
+}
+
+ValueId UpdatePhase::sum_of_squares(const TrainedParameter& parameter) {
+  // Flat first: the parts that a long sum is cut into need not end where rows do, and squares
+  // that are still to be reshaped would be stored.
+  const int64_t count = element_count(graph_.shape(parameter.gradient));
+  const ValueId squares = e_.sum_all(e_.square(e_.reshape(parameter.gradient, {count})));
+  const ValueId sum = e_.cast(squares, DType::kFloat32);
+  return parameter.sharded ? graph_.add(Op::kAllReduce, {sum}) : sum;
 }
 
 ValueId UpdatePhase::is_finite(ValueId x) {

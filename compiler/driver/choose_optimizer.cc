@@ -78,6 +78,7 @@ void check_optimizer(const Options& options, const OnnxModel& model, Diagnostics
   if (!model.algorithm().present()) return;
   std::vector<std::string> given = options.optimizer_options;
   if (!options.ort_optimizer.empty()) given.emplace_back("--ort-optimizer");
+  if (options.shard != "none") given.emplace_back("--shard");
   for (const std::string& option : given) {
     diagnostics.error(option,
                       "the file has a training algorithm of its own (training_info), whose "

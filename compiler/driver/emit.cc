@@ -28,6 +28,7 @@ std::string label_of(const KernelizedGraph& program, size_t index) {
   std::string label = program.kernels[index].kind;
   if (group.kind == Group::Kind::kView) label = "view";
   if (group.kind == Group::Kind::kCollective) label = "collective";
+  if (group.kind == Group::Kind::kShard) label = "shard";
   for (const std::string& source : program.kernels[index].sources) label += "\n" + source;
   return label;
 }

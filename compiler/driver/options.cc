@@ -116,6 +116,11 @@ void add_model_options(CLI::App& app, Options& options, std::vector<std::string>
   app.add_option("--schedule", options.schedule, "Order of the micro-batches in a pipeline")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "gpipe", "1f1b"}));
+  app.add_option("--shard", options.shard,
+                 "What replicas do not hold whole: optimizer shares out its moments, so that each "
+                 "updates its part of the parameters")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "optimizer"}));
   app.add_option("--loss", options.loss,
                  "Which output is the loss (default: the only scalar float output)");
   app.add_option("--train", options.train, "Train only the tensors that match (may repeat)")

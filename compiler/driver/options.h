@@ -24,6 +24,7 @@ struct Options {
   std::string output;  // -o; empty: no executable unless nothing is emitted
   std::string mesh = "1x1";
   std::string schedule = "auto";  // gpipe or 1f1b
+  std::string shard = "none";     // or optimizer
   std::string target = "cpu";
   std::string cpu = "x86-64-v3";
   std::string ptxas;     // path, or none; empty: searched

@@ -47,6 +47,11 @@ std::vector<OtherStep> other_steps(const Options& options, const OnnxModel& mode
     other.schedule = "1f1b";
     add("--schedule 1f1b", 1, std::move(other), dims, mesh);
   }
+  if (options.shard == "none" && mesh.dp > 1 && !model.algorithm().present()) {
+    Options other = options;
+    other.shard = "optimizer";
+    add("--shard optimizer", 1, std::move(other), dims, mesh);
+  }
   for (const int64_t times : {2, 4, 8}) {
     Mesh more = mesh;
     more.pp *= times;

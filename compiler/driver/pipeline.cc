@@ -159,7 +159,8 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   Differentiated differentiated = with_gradients(graph, separated, passes);
   // Before the update, which then works with the gradients of all replicas.
   passes.run("replicate", [&] {
-    differentiated = replicate(differentiated);
+    const bool shards = options_.shard == "optimizer";
+    differentiated = replicate(differentiated, shards ? Sharding::kOptimizer : Sharding::kNone);
     return differentiated.graph;
   });
   // Appends the update phase: the graph of a whole step is there.

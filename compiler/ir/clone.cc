@@ -14,7 +14,7 @@ ValueId copy_leaf(Graph& target, const Value& leaf) {
     case ValueKind::kFeed:
       return target.add_feed(leaf.name, leaf.type);
     case ValueKind::kState:
-      return target.add_state(leaf.name, leaf.type, leaf.role, leaf.initial);
+      return target.add_state(leaf.name, leaf.type, leaf.role, leaf.initial, leaf.whole);
     case ValueKind::kConstant:
       return target.add_constant(leaf.literal, leaf.name);
     case ValueKind::kControl:

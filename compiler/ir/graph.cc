@@ -35,13 +35,14 @@ ValueId Graph::add_feed(const std::string& name, TensorType type) {
 }
 
 ValueId Graph::add_state(const std::string& name, TensorType type, StateRole role,
-                         Initializer initial) {
+                         Initializer initial, Shape whole) {
   Value value;
   value.name = name;
   value.type = std::move(type);
   value.kind = ValueKind::kState;
   value.role = role;
   value.initial = std::move(initial);
+  value.whole = std::move(whole);
   const ValueId id = add_value(std::move(value));
   states.push_back(id);
   return id;

@@ -66,7 +66,15 @@ struct Value {
   LiteralPtr literal;                      // kConstant
   StateRole role = StateRole::kParameter;  // kState
   Initializer initial;                     // kState
+  /// kState: the tensor's shape, if it is the replica's shard of one (Op::kShard); `initial` is
+  /// that of the tensor. Empty: it is the tensor.
+  Shape whole;
 };
+
+/// The shape of the tensor that a state is, or is a shard of.
+inline const Shape& whole_shape(const Value& state) {
+  return state.whole.empty() ? state.type.shape : state.whole;
+}
 
 struct Node {
   Op op = Op::kAdd;
@@ -109,7 +117,8 @@ class Graph {
 
   // Leaves. A name that is taken gets a suffix "_1", "_2"… .
   ValueId add_feed(const std::string& name, TensorType type);
-  ValueId add_state(const std::string& name, TensorType type, StateRole role, Initializer initial);
+  ValueId add_state(const std::string& name, TensorType type, StateRole role, Initializer initial,
+                    Shape whole = {});
   ValueId add_constant(LiteralPtr literal, const std::string& name = "c");
   ValueId add_scalar(DType dtype, double value);
   /// The control value `name`, created at its first use.

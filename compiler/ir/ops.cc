@@ -167,6 +167,9 @@ const std::array<Entry, kOpCount> kTable = {{
 
     {{"all_reduce", OpKind::kCollective, 1, 1, 1}, "", rules::all_reduce},
     {{"all_gather", OpKind::kCollective, 1, 1, 1}, "", rules::all_gather},
+    {{"reduce_scatter", OpKind::kCollective, 1, 1, 1}, " replicas ", rules::reduce_scatter},
+    {{"shard", OpKind::kCollective, 1, 1, 1}, " replicas ", rules::shard},
+    {{"gather_shards", OpKind::kCollective, 1, 1, 1}, " replicas shape ", rules::gather_shards},
 }};
 
 const Entry& entry(Op op) { return kTable[static_cast<size_t>(op)]; }

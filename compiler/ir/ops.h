@@ -152,9 +152,13 @@ enum class Op : uint8_t {
   // Replicas. Each runs once per step, when its operand is complete for all micro-batches.
   kAllReduce,  // (x): the sum over replicas, added in their order
   kAllGather,  // (x[R*n, ...]): replica r knows rows r*n..; the rows of all replicas
+  // Shards: replica r has the r-th of `replicas` equal parts of a tensor's elements in their order.
+  kReduceScatter,  // (x), replicas=: the replica's shard of the sum, added in the order of replicas
+  kShard,          // (state), replicas=: the replica's shard; the result lies within the state
+  kGatherShards,   // (shard), replicas= shape=: the whole tensor
 };
 
-inline constexpr int kOpCount = static_cast<int>(Op::kAllGather) + 1;
+inline constexpr int kOpCount = static_cast<int>(Op::kGatherShards) + 1;
 
 /// dtype and shape of a value.
 struct TensorType {

@@ -200,9 +200,13 @@ class Parser {
     const StateRole state_role = role();
     const std::string name = new_name();
     TensorType state_type = type();
+    TensorType whole = state_type;
+    Shape shape;
+    if (scanner_.accept_word("of")) shape = whole.shape = integers();
     scanner_.expect('=');
-    Initializer initializer = initial(state_type);
-    graph_.add_state(name, std::move(state_type), state_role, std::move(initializer));
+    Initializer initializer = initial(whole);
+    graph_.add_state(name, std::move(state_type), state_role, std::move(initializer),
+                     std::move(shape));
   }
 
   void constant() {

@@ -133,4 +133,27 @@ Types all_gather(const Call& call) {
   return {call.operand(0)};
 }
 
+Types reduce_scatter(const Call& call) {
+  if (!is_float(call.dtype(0))) mismatch("a float", std::string(name_of(call.dtype(0))));
+  return shard(call);
+}
+
+Types shard(const Call& call) {
+  const int64_t replicas = call.integer("replicas");
+  const int64_t count = element_count(call.shape(0));
+  if (replicas < 1 || count % replicas != 0) {
+    mismatch("elements in " + std::to_string(replicas) + " equal parts", std::to_string(count));
+  }
+  return {{call.dtype(0), {count / replicas}}};
+}
+
+Types gather_shards(const Call& call) {
+  const int64_t count = element_count(call.shape(0)) * call.integer("replicas");
+  const Shape& shape = call.integers("shape");
+  if (element_count(shape) != count) {
+    mismatch("a shape of " + std::to_string(count) + " elements", to_string(shape));
+  }
+  return {{call.dtype(0), shape}};
+}
+
 }  // namespace sgtc::shape_rules

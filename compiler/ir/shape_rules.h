@@ -114,5 +114,8 @@ Types stack_micro_batches(const Call& call);
 // Collectives.
 Types all_reduce(const Call& call);
 Types all_gather(const Call& call);
+Types reduce_scatter(const Call& call);
+Types shard(const Call& call);
+Types gather_shards(const Call& call);
 
 }  // namespace sgtc::shape_rules

@@ -150,7 +150,8 @@ std::string leaf_lines(const Graph& graph) {
   for (const ValueId id : graph.feeds) lines += "feed " + typed(graph.value(id)) + '\n';
   for (const ValueId id : graph.states) {
     const Value& value = graph.value(id);
-    lines += "state " + std::string(name_of(value.role)) + ' ' + typed(value) + " = " +
+    lines += "state " + std::string(name_of(value.role)) + ' ' + typed(value) +
+             (value.whole.empty() ? "" : " of " + to_string(value.whole)) + " = " +
              initial(value.initial) + '\n';
   }
   for (const Value& value : graph.values) {

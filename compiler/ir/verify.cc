@@ -51,6 +51,11 @@ class Verifier {
       if (value.initial.kind == Initializer::Kind::kLiteral) {
         check_literal(value, value.initial.literal);
       }
+      const int64_t shards = value.whole.empty() ? 1 : graph_.replicas;
+      if (shards * element_count(value.type.shape) != element_count(whole_shape(value))) {
+        fail('%' + value.name,
+             "must be an equal part for each replica of " + to_string(value.whole));
+      }
       if (value.role == StateRole::kAccumulator && value.initial.kind != Initializer::Kind::kZero) {
         fail('%' + value.name, "an accumulator must start at zero");
       }
@@ -65,7 +70,7 @@ class Verifier {
 
   void check_literal(const Value& value, const LiteralPtr& literal) const {
     if (literal == nullptr) fail('%' + value.name, "must have a literal");
-    if (literal->dtype() != value.type.dtype || literal->shape() != value.type.shape) {
+    if (literal->dtype() != value.type.dtype || literal->shape() != whole_shape(value)) {
       fail('%' + value.name, "must have the type of its literal");
     }
   }
@@ -97,6 +102,7 @@ class Verifier {
         node.attributes.integer("micro_batches") != graph_.micro_batches * graph_.replicas) {
       fail(describe(node), "micro_batches must be those of all replicas");
     }
+    check_shards(node);
     check_result_types(node);
     const auto index = static_cast<NodeId>(&node - graph_.nodes.data());
     for (const ValueId result : node.results) {
@@ -104,6 +110,17 @@ class Verifier {
         fail(describe(node), "each result must be produced by this node alone");
       }
       defined_[static_cast<size_t>(result)] = true;
+    }
+  }
+
+  void check_shards(const Node& node) const {
+    const bool is_shard = node.op == Op::kShard;
+    if (!is_shard && node.op != Op::kReduceScatter && node.op != Op::kGatherShards) return;
+    if (node.attributes.integer("replicas") != graph_.replicas) {
+      fail(describe(node), "replicas must be those of the graph");
+    }
+    if (is_shard && graph_.value(node.operands[0]).kind != ValueKind::kState) {
+      fail(describe(node), "operand 0 must be a state");
     }
   }
 

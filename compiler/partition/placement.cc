@@ -69,6 +69,11 @@ class UpdatePlacer {
     }
   }
 
+  // Unlike other collectives of the update, one whose operand is computed where the result is held.
+  bool gathers_shards(size_t g) const {
+    return graph_.node(group(g).nodes.front()).op == Op::kGatherShards;
+  }
+
   bool is_update(size_t g) const { return group(g).phase == Phase::kUpdate; }
 
   bool is_scalar(ValueId value) const { return element_count(graph_.shape(value)) == 1; }
@@ -101,7 +106,7 @@ class UpdatePlacer {
   void place_by_needs() {
     for (size_t g = group_count(); g-- > 0;) {
       if (!is_update(g)) continue;
-      if (group(g).kind == Group::Kind::kCollective) continue;
+      if (group(g).kind == Group::Kind::kCollective && !gathers_shards(g)) continue;
       const bool scalar = is_scalar(group(g));
       for (const ValueId output : group(g).outputs) {
         if (!scalar && is_scalar(output)) continue;

@@ -33,7 +33,8 @@ Placement place_on_one(const KernelizedGraph& program);
 /// - A state is held wherever forward or backward groups read it; several positions then hold
 ///   copies of one parameter and update each of them alike.
 /// - A prologue group runs wherever its results are read.
-/// - A collective runs where its operand is computed.
+/// - A collective runs where its operand is computed, one that gathers shards of a state where that
+///   is held.
 /// - An update group of scalars alone (norm, learning rate, finiteness) runs wherever its results
 ///   are needed: a scalar costs less to compute again than to send late. Any other runs where the
 ///   states are that it updates, or, if it only reduces, on one position that has its input.

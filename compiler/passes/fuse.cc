@@ -309,6 +309,8 @@ std::string_view name_of(Group::Kind kind) {
       return "view";
     case Group::Kind::kCollective:
       return "collective";
+    case Group::Kind::kShard:
+      return "shard";
   }
   return "";
 }

@@ -13,6 +13,7 @@ namespace sgtc {
 /// - kAnchor: one operator from kernels/ and the elementwise nodes computed on its results.
 /// - kView: only reshapes of one outside value; no code.
 /// - kCollective: one collective.
+/// - kShard: one shard of a state; no code.
 /// - kLoop: everything else; `build_loop_nest` accepts the group.
 /// A group holds at most one node with checked indices, so that a bad index names its node.
 /// `part_of_node`: nodes of different parts never share a group; empty: all are of one part.

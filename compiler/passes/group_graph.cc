@@ -18,6 +18,7 @@ void append_unique(std::vector<ValueId>& list, ValueId value) {
 
 Group::Kind first_kind(Op op) {
   if (op == Op::kReshape) return Group::Kind::kView;
+  if (op == Op::kShard) return Group::Kind::kShard;
   if (info(op).kind == OpKind::kCollective) return Group::Kind::kCollective;
   return is_loop_op(op) ? Group::Kind::kLoop : Group::Kind::kAnchor;
 }

@@ -23,6 +23,7 @@ struct Group {
     kAnchor,      // one contraction, pool, scatter… from kernels/, with a fused epilogue
     kView,        // reshapes only: no code, the result has the operand's bytes
     kCollective,  // one collective: no code, a communication of the plan
+    kShard,       // a replica's shard of a state: no code, the bytes lie within the state's
   };
   Kind kind = Kind::kLoop;
   Phase phase = Phase::kForward;

@@ -196,7 +196,9 @@ struct LossTerm {
 
 /// A persistent tensor that training starts from. Parameters, frozen ones, statistics and moments
 /// are saved; accumulators are zeroed before each step; constants never change. A state that
-/// several positions hold is listed for each of them, under one name; all copies stay equal.
+/// several positions hold is listed for each of them, under one name; all copies stay equal. With
+/// `shards` equal to the size of dp the buffer holds that part of the elements, in their order,
+/// whose number is the dp coordinate.
 struct State {
   std::string name;  // the file's tensor name
   std::string role;  // parameter | frozen | statistic | moment | accumulator | constant
@@ -209,6 +211,7 @@ struct State {
   double a = 0;             // mean, low or fill value
   double b = 0;             // deviation or high
   int64_t seed = 0;
+  int64_t shards = 1;
 };
 
 /// A scalar that the runtime writes before each step into the persistent buffer "control".
@@ -321,7 +324,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Result, name, buffer, dtype, sha
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LossTerm, coefficient, numerator, denominator,
                                                 denominator_constant, position)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, name, role, dtype, shape, buffer, position,
-                                                init, data_offset, a, b, seed)
+                                                init, data_offset, a, b, seed, shards)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Control, name, dtype, offset)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Prediction, step_seconds, bubble, peak_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, format, version, model, target, cpu,

@@ -123,14 +123,18 @@ class Writer {
          {"parameter", "frozen", "statistic", "moment", "accumulator", "constant"}) {
       int64_t tensors = 0;
       int64_t elements = 0;
+      int64_t held = 0;  // by one replica
       for (const plan::State& state : plan_.states) {
         if (state.role != role) continue;
         ++tensors;
         elements += elements_of(state.shape);
+        held += elements_of(state.shape) / state.shards;
       }
       if (tensors == 0 && std::string(role) != "parameter") continue;
       const std::string name = std::string(role) + (std::string(role) == "frozen" ? "" : "s");
-      field(name, exact_text(elements) + " in " + plural(tensors, "tensor"));
+      const std::string shared =
+          held == elements ? "" : ", of them " + exact_text(held) + " per replica";
+      field(name, exact_text(elements) + " in " + plural(tensors, "tensor") + shared);
       if (std::string(role) == "parameter") field("optimizer", plan_.optimizer);
     }
   }

@@ -306,8 +306,23 @@ class SchemaChecker {
       if (buffer != nullptr && buffer->scope != "persistent") {
         add_buffer(state.position, state.buffer, "a state is persistent, found " + buffer->scope);
       }
+      if (buffer != nullptr) check_shards(state, *buffer);
     }
     for (size_t p = 0; p < plan_.positions.size(); ++p) check_control(static_cast<int64_t>(p));
+  }
+
+  void check_shards(const plan::State& state, const plan::Buffer& buffer) {
+    const int64_t elements = elements_of(state.shape);
+    const bool whole = state.shards == 1;
+    if (!whole && (state.role != "moment" || state.shards != resolved_.axis_size("dp"))) {
+      add_buffer(state.position, state.buffer,
+                 "only moments have shards, as many as replicas, found " +
+                     std::to_string(state.shards) + " of a " + state.role);
+    } else if (!whole && elements != elements_of(buffer.shape) * state.shards) {
+      add_buffer(state.position, state.buffer,
+                 "a shard has an equal part of " + std::to_string(elements) + " elements, found " +
+                     std::to_string(elements_of(buffer.shape)));
+    }
   }
 
   const plan::Buffer* find(const std::string& what, int64_t position, const std::string& name) {

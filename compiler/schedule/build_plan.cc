@@ -236,7 +236,7 @@ class Builder {
         const Value& state = graph.value(id);
         if (state.role == StateRole::kAccumulator || !seen.insert(state.name).second) continue;
         text += std::string(name_of(state.role)) + " " + state.name + " " +
-                std::string(name_of(state.type.dtype)) + to_string(state.type.shape) + "\n";
+                std::string(name_of(state.type.dtype)) + to_string(whole_shape(state)) + "\n";
       }
     }
     return sha256_hex(text);

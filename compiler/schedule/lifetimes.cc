@@ -70,7 +70,7 @@ class LifetimeFinder {
       const bool transfer =
           call.kind == StepCall::Kind::kSend || call.kind == StepCall::Kind::kReceive;
       use.transferred |= transfer && call.phase != Phase::kUpdate;
-      use.collected |= call.kind != StepCall::Kind::kKernel && !transfer;
+      use.collected |= is_collective(call.kind) && call.round == 0;
       use.first = std::min(use.first, static_cast<int64_t>(c));
       use.last = std::max(use.last, static_cast<int64_t>(c));
     }

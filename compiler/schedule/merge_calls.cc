@@ -24,11 +24,15 @@ struct Effects {
   std::set<StorageId> reads;
   std::set<StorageId> writes;
 
-  void add(const StepCall& call) {
+  // A shard touches the state that it lies in.
+  void add(const StepCall& call, const std::vector<Storage>& storages) {
     for (size_t a = 0; a < call.arguments.size(); ++a) {
-      const AccessMode mode = access_of(call, a);
-      if (mode != AccessMode::kWrite) reads.insert(call.arguments[a]);
-      if (mode != AccessMode::kRead) writes.insert(call.arguments[a]);
+      const StorageId whole = storages[static_cast<size_t>(call.arguments[a])].whole;
+      for (const StorageId id : {call.arguments[a], whole}) {
+        if (id == kNoStorage) continue;
+        if (access_of(call, a) != AccessMode::kWrite) reads.insert(id);
+        if (access_of(call, a) != AccessMode::kRead) writes.insert(id);
+      }
     }
   }
 
@@ -95,7 +99,7 @@ class CallMerger {
     std::vector<Slot> result(slots_.begin(), slots_.begin() + static_cast<int64_t>(first) + 1);
     std::set<std::string> bodies = {keys_[leader]->body};
     Effects passed;
-    passed.add(step_.calls[leader]);
+    passed.add(step_.calls[leader], step_.storages);
     for (size_t s = first + 1; s < slots_.size(); ++s) {
       const bool joins = slots_[s].size() == 1 && can_follow(leader, slots_[s][0], bodies) &&
                          passed.commute_with(step_.calls[slots_[s][0]]);
@@ -105,7 +109,7 @@ class CallMerger {
       } else {
         result.push_back(slots_[s]);
       }
-      for (const size_t call : slots_[s]) passed.add(step_.calls[call]);
+      for (const size_t call : slots_[s]) passed.add(step_.calls[call], step_.storages);
     }
     return result;
   }
@@ -118,7 +122,7 @@ class CallMerger {
     for (size_t s = at + 1; s < slots_.size(); ++s) {
       std::set<std::string> bodies;
       for (const size_t member : slots_[s]) {
-        passed.add(step_.calls[member]);
+        passed.add(step_.calls[member], step_.storages);
         if (keys_[member]) bodies.insert(keys_[member]->body);
       }
       if (!passed.commute_with(step_.calls[call])) break;

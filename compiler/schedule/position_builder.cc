@@ -40,6 +40,8 @@ const char* kind_text(StepCall::Kind kind) {
       return "receive";
     case StepCall::Kind::kAllReduce:
       return "all_reduce";
+    case StepCall::Kind::kReduceScatter:
+      return "reduce_scatter";
     case StepCall::Kind::kAllGather:
       return "all_gather";
   }
@@ -147,6 +149,10 @@ class PositionBuilder {
       if (storage.kind == Storage::Kind::kFeed && leaf_buffers_.count("f" + name) != 0) {
         program.buffers[s] = leaf_buffers_["f" + name];
       }
+      if (storage.kind == Storage::Kind::kShard) {
+        const auto whole = static_cast<size_t>(storage.whole);
+        program.buffers[s] = leaf_buffers_["s" + program.step.storages[whole].name];
+      }
       if (storage.kind == Storage::Kind::kControl) program.buffers[s] = "control";
       if (storage.kind == Storage::Kind::kStatus) program.buffers[s] = "status";
     }
@@ -160,7 +166,7 @@ class PositionBuilder {
     plan::State state{value.name,
                       std::string(name_of(value.role)),
                       dtype_text(value.type),
-                      value.type.shape,
+                      whole_shape(value),
                       buffer->second,
                       number_,
                       init_text(initial.kind),
@@ -171,6 +177,7 @@ class PositionBuilder {
     if (initial.kind == Initializer::Kind::kLiteral) {
       state.data_offset = weights_.add(initial.literal);
     }
+    state.shards = value.whole.empty() ? 1 : plan_.mesh[1].size;
     plan_.states.push_back(std::move(state));
   }
 
@@ -335,6 +342,9 @@ class PositionBuilder {
     if (storage.kind == Storage::Kind::kControl) {
       argument.offset.base = control_offset(storage.name);
       argument.bytes = storage.bytes;
+    } else if (storage.kind == Storage::Kind::kShard) {
+      argument.offset.dp = storage.bytes;
+      argument.bytes = storage.bytes;
     } else if (buckets_.count(argument.buffer) != 0) {
       argument.offset.base = program.offsets[static_cast<size_t>(id)];
       argument.bytes = storage.bytes;
@@ -367,15 +377,20 @@ class PositionBuilder {
     } else if (call.kind == StepCall::Kind::kReceive) {
       task.outputs = std::move(arguments);
     } else {
-      if (call.kind == StepCall::Kind::kAllReduce) task.reduce = "sum";
-      if (call.kind == StepCall::Kind::kAllGather) {
+      if (call.kind != StepCall::Kind::kAllGather) task.reduce = "sum";
+      if (call.kind == StepCall::Kind::kAllGather && call.arguments[0] == call.arguments[1]) {
         const Storage& storage = program.step.storages[static_cast<size_t>(call.arguments[0])];
         const int64_t part = storage.bytes / plan_.mesh[1].size;
         arguments[0].offset.dp = part;
         arguments[0].bytes = part;
       }
-      append_part(task.inputs, arguments[0]);
-      append_part(task.outputs, arguments[1]);
+      if (call.kind == StepCall::Kind::kAllReduce) {
+        append_part(task.inputs, arguments[0]);
+        append_part(task.outputs, arguments[1]);
+      } else {
+        task.inputs.push_back(arguments[0]);
+        task.outputs.push_back(arguments[1]);
+      }
     }
   }
 
@@ -448,9 +463,7 @@ std::vector<BufferUse> build_position(std::deque<PositionProgram>& programs, int
 }
 
 std::string communicator_of(const StepTask& task, bool is_evaluation) {
-  if (task.kind == StepCall::Kind::kAllReduce || task.kind == StepCall::Kind::kAllGather) {
-    return "dp";
-  }
+  if (is_collective(task.kind)) return "dp";
   return "pp." + (is_evaluation ? "evaluate" : std::string(name_of(task.phase)));
 }
 

@@ -13,7 +13,9 @@ constexpr int64_t kBuckets = 6;  // wanted between the two limits
 constexpr int64_t kTailParts = 8;
 
 bool is_gradient_reduction(const StepCall& call) {
-  return call.kind == StepCall::Kind::kAllReduce && call.phase == Phase::kUpdate;
+  const bool reduces =
+      call.kind == StepCall::Kind::kAllReduce || call.kind == StepCall::Kind::kReduceScatter;
+  return reduces && call.phase == Phase::kUpdate && call.round == 0;
 }
 
 // One reduction and when its operand is complete.
@@ -22,6 +24,7 @@ struct Ready {
   int64_t last = -1;  // last backward call that touches the operand
   int64_t bytes = 0;
   DType dtype = DType::kFloat32;
+  StepCall::Kind kind = StepCall::Kind::kAllReduce;
 };
 
 struct Bucket {
@@ -29,6 +32,7 @@ struct Bucket {
   int64_t last = -1;
   int64_t bytes = 0;
   DType dtype = DType::kFloat32;
+  StepCall::Kind kind = StepCall::Kind::kAllReduce;
   int64_t limit = 0;  // bytes from which it is full
 };
 
@@ -67,7 +71,7 @@ class TaskFormer {
       const StorageId operand = step_.calls[c].arguments[0];
       const auto found = last.find(operand);
       ready.push_back({c, found == last.end() ? -1 : found->second, storage(operand).bytes,
-                       step_.calls[c].dtype});
+                       step_.calls[c].dtype, step_.calls[c].kind});
     }
     std::stable_sort(ready.begin(), ready.end(),
                      [](const Ready& a, const Ready& b) { return a.last < b.last; });
@@ -90,8 +94,9 @@ class TaskFormer {
     for (const Ready& next : ready) left += next.bytes;
     for (const Ready& next : ready) {
       const bool full = !buckets_.empty() && buckets_.back().bytes >= buckets_.back().limit;
-      if (buckets_.empty() || full || buckets_.back().dtype != next.dtype) {
-        buckets_.push_back({{}, -1, 0, next.dtype, limit_before(left)});
+      if (buckets_.empty() || full || buckets_.back().dtype != next.dtype ||
+          buckets_.back().kind != next.kind) {
+        buckets_.push_back({{}, -1, 0, next.dtype, next.kind, limit_before(left)});
       }
       left -= next.bytes;
       Bucket& bucket = buckets_.back();
@@ -131,7 +136,9 @@ class TaskFormer {
         {StepCall::Kind::kSend, "send"},
         {StepCall::Kind::kReceive, "receive"},
         {StepCall::Kind::kAllReduce, "reduce"},
+        {StepCall::Kind::kReduceScatter, "reduce"},
         {StepCall::Kind::kAllGather, "gather"}};
+    if (joins_last(call)) return tasks_.back().calls.push_back(c);
     StepTask task;
     task.name = unique(kNames.at(call.kind) + "_" + phase_name(call.phase, is_evaluation_));
     task.kind = call.kind;
@@ -142,11 +149,18 @@ class TaskFormer {
     tasks_.push_back(std::move(task));
   }
 
+  // Collectives of the later rounds of the update, of all parameters, are one message.
+  bool joins_last(const StepCall& call) const {
+    return call.phase == Phase::kUpdate && call.round > 0 && is_collective(call.kind) &&
+           !tasks_.empty() && tasks_.back().kind == call.kind &&
+           tasks_.back().round == call.round && tasks_.back().dtype == name_of(call.dtype);
+  }
+
   void add_buckets() {
     for (size_t k = 0; k < buckets_.size(); ++k) {
       StepTask task;
       task.name = "reduce_bucket_" + std::to_string(k);
-      task.kind = StepCall::Kind::kAllReduce;
+      task.kind = buckets_[k].kind;
       task.phase = Phase::kUpdate;
       task.calls = buckets_[k].calls;
       task.dtype = std::string(name_of(buckets_[k].dtype));

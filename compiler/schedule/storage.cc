@@ -44,6 +44,7 @@ class Assigner {
     join_views();
     create_calls();
     bind_updates();
+    put_shards_in_place();
     append_copies();
     put_results_in_place();
     return finish();
@@ -143,6 +144,10 @@ class Assigner {
   void join_view(const Group& group, NodeId id) {
     const Node& node = graph_.node(id);
     if (group.kind == Group::Kind::kView) join(node.results[0], node.operands[0]);
+    if (group.kind == Group::Kind::kShard) {
+      storage(node.results[0]).kind = Storage::Kind::kShard;
+      storage(node.results[0]).whole = node.operands[0];
+    }
     const bool is_part = node.op == Op::kPlace && node.operands.size() > 1;
     if (group.kind == Group::Kind::kAnchor && is_part) join(node.results[0], node.operands[1]);
   }
@@ -150,6 +155,7 @@ class Assigner {
   // In place where the operand is memory of this program alone that nobody else reads.
   void join_collective(size_t g) {
     const Node& node = graph_.node(program_.groups[g].nodes.front());
+    if (node.op != Op::kAllReduce && node.op != Op::kAllGather) return;
     const ValueId operand = node.operands[0];
     const Storage& held = storage(operand);
     const Node* producer = graph_.producer(operand);
@@ -183,14 +189,14 @@ class Assigner {
   // Phase by phase; within a phase in the order of the groups.
   void create_calls() {
     create_kernels(Phase::kPrologue, 0);
-    create_collectives(Phase::kPrologue);
+    create_collectives(Phase::kPrologue, 0);
     for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
       create_transfers(phase, 0, StepCall::Kind::kReceive);
       create_kernels(phase, 0);
       create_transfers(phase, 0, StepCall::Kind::kSend);
     }
-    create_collectives(Phase::kUpdate);
     for (int64_t round = 0; round < input_.exchange->round_count; ++round) {
+      create_collectives(Phase::kUpdate, round);
       create_transfers(Phase::kUpdate, round, StepCall::Kind::kSend);
       create_transfers(Phase::kUpdate, round, StepCall::Kind::kReceive);
       create_kernels(Phase::kUpdate, round);
@@ -218,15 +224,21 @@ class Assigner {
     step_.calls.push_back(std::move(call));
   }
 
-  void create_collectives(Phase phase) {
+  static StepCall::Kind kind_of(Op op) {
+    if (op == Op::kAllReduce) return StepCall::Kind::kAllReduce;
+    return op == Op::kReduceScatter ? StepCall::Kind::kReduceScatter : StepCall::Kind::kAllGather;
+  }
+
+  void create_collectives(Phase phase, int64_t round) {
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       const Group& group = program_.groups[g];
       if (group.kind != Group::Kind::kCollective || group.phase != phase || !runs_here(g)) continue;
+      if (input_.exchange->rounds[g] != round) continue;
       const Node& node = graph_.node(group.nodes.front());
       StepCall call;
-      call.kind =
-          node.op == Op::kAllReduce ? StepCall::Kind::kAllReduce : StepCall::Kind::kAllGather;
+      call.kind = kind_of(node.op);
       call.phase = phase;
+      call.round = round;
       call.group = &group;
       call.dtype = graph_.dtype(node.operands[0]);
       call.arguments = {node.operands[0], node.results[0]};
@@ -298,13 +310,19 @@ class Assigner {
     for (size_t c = 0; c < step_.calls.size(); ++c) {
       const StepCall& call = step_.calls[c];
       for (size_t a = 0; a < call.arguments.size(); ++a) {
-        Uses& use = uses[static_cast<size_t>(root(call.arguments[a]))];
-        const AccessMode mode = access_of(call, a);
-        if (mode != AccessMode::kWrite) use.reads.push_back(c);
-        if (writes(mode)) use.writes.push_back(c);
+        const StorageId id = root(call.arguments[a]);
+        add_use(uses, id, c, access_of(call, a));
+        const StorageId whole = step_.storages[static_cast<size_t>(id)].whole;
+        if (whole != kNoStorage) add_use(uses, root(whole), c, access_of(call, a));
       }
     }
     return uses;
+  }
+
+  static void add_use(std::vector<Uses>& uses, StorageId id, size_t call, AccessMode mode) {
+    Uses& use = uses[static_cast<size_t>(id)];
+    if (mode != AccessMode::kWrite) use.reads.push_back(call);
+    if (writes(mode)) use.writes.push_back(call);
   }
 
   // Whether `call` allows its written argument for `result` to share the bytes of `operand`, which
@@ -312,7 +330,7 @@ class Assigner {
   bool may_share(const StepCall& call, StorageId result, StorageId operand) const {
     int operand_uses = 0;
     bool allowed = false;
-    if (call.kernel == nullptr) return false;
+    if (call.kernel == nullptr) return gathers_shards(call);
     for (size_t a = 0; a < call.arguments.size(); ++a) {
       const StorageId id = root(call.arguments[a]);
       if (id == operand) ++operand_uses;
@@ -322,6 +340,12 @@ class Assigner {
       }
     }
     return operand_uses == 0 || (operand_uses == 1 && allowed);
+  }
+
+  // Of its two arguments, the shard may lie within the whole.
+  bool gathers_shards(const StepCall& call) const {
+    return call.group != nullptr && call.group->kind == Group::Kind::kCollective &&
+           graph_.node(call.group->nodes.front()).op == Op::kGatherShards;
   }
 
   // Whether somebody reads the state's old contents at the end of the step.
@@ -356,6 +380,30 @@ class Assigner {
         join(value, state);
       } else {
         copied_.push_back(update);
+      }
+    }
+  }
+
+  // Lets a new shard overwrite the old one where only the state that gathers it reads it, and
+  // nobody the state in between.
+  void put_shards_in_place() {
+    for (size_t c = 0; c < step_.calls.size(); ++c) {
+      if (!gathers_shards(step_.calls[c])) continue;
+      const StorageId shard = root(step_.calls[c].arguments[0]);
+      const StorageId state = root(step_.calls[c].arguments[1]);
+      const std::vector<Uses> uses = collect_uses();
+      const Uses& shard_uses = uses[static_cast<size_t>(shard)];
+      const bool plain = storage(shard).kind == Storage::Kind::kResult && !storage(shard).output;
+      if (!plain || shard_uses.writes.size() != 1 || shard_uses.reads != std::vector{c}) continue;
+      const size_t at = shard_uses.writes.front();
+      const std::vector<size_t>& reads = uses[static_cast<size_t>(state)].reads;
+      if (step_.calls[at].kernel == nullptr || (!reads.empty() && reads.back() > at)) continue;
+      for (const StorageId argument : step_.calls[at].arguments) {
+        const StorageId old = root(argument);
+        const StorageId whole = step_.storages[static_cast<size_t>(old)].whole;
+        if (whole == kNoStorage || root(whole) != state) continue;
+        if (may_share(step_.calls[at], shard, old)) join(shard, old);
+        break;
       }
     }
   }
@@ -455,6 +503,9 @@ class Assigner {
     for (StepCall& call : step_.calls) {
       for (StorageId& argument : call.arguments) argument = root(argument);
     }
+    for (Storage& storage : step_.storages) {
+      if (storage.whole != kNoStorage) storage.whole = root(storage.whole);
+    }
     for (ValueId value = 0; value < static_cast<ValueId>(graph_.values.size()); ++value) {
       const auto moved = moved_outputs_.find(value);
       step_.storage_of.push_back(moved == moved_outputs_.end() ? root(value) : moved->second);
@@ -485,10 +536,16 @@ AccessMode access_of(const StepCall& call, size_t index) {
     case StepCall::Kind::kReceive:
       return AccessMode::kWrite;
     case StepCall::Kind::kAllReduce:
+    case StepCall::Kind::kReduceScatter:
     case StepCall::Kind::kAllGather:
       break;
   }
   return index == 0 ? AccessMode::kRead : AccessMode::kWrite;
+}
+
+bool is_collective(StepCall::Kind kind) {
+  return kind == StepCall::Kind::kAllReduce || kind == StepCall::Kind::kReduceScatter ||
+         kind == StepCall::Kind::kAllGather;
 }
 
 StepCalls assign_storage(const PositionInput& input) { return Assigner(input).run(); }

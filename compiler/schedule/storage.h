@@ -2,8 +2,9 @@
 //
 // A *storage* is a set of values that live in the same bytes: a value and its reshaped views, an
 // accumulator and its sum, a state and the new value that is computed in its place, a dead operand
-// and the result that overwrites it. Calls are in execution order of one micro-batch: the prologue,
-// forward, backward and update, each once.
+// and the result that overwrites it. A shard of a state is a storage of its own, though its bytes
+// are the state's: which of them, depends on the replica. Calls are in execution order of one
+// micro-batch: the prologue, forward, backward and update, each once.
 //
 // In place is always preferred: it saves a buffer and a pass over memory, and bits do not depend on
 // it. It needs the word of the kernel (KernelArgument::may_alias) that an element is read before it
@@ -23,6 +24,7 @@
 namespace sgtc {
 
 using StorageId = int32_t;
+inline constexpr StorageId kNoStorage = -1;
 
 struct Storage {
   enum class Kind : uint8_t {
@@ -35,20 +37,22 @@ struct Storage {
     kWorkspace,
     kFlags,
     kTable,
+    kShard,
   };
   Kind kind = Kind::kResult;
   std::string name;  // of its leaf, else of the first value written into it
   TensorType type;   // of that value
   int64_t bytes = 0;
-  bool stacked = false;        // holds a row of every micro-batch
-  bool output = false;         // read after the step, or at the end of each micro-batch
-  bool transferred = false;    // by a send or receive of the forward or backward phase
-  LiteralPtr table = nullptr;  // kTable: its contents
+  bool stacked = false;          // holds a row of every micro-batch
+  bool output = false;           // read after the step, or at the end of each micro-batch
+  bool transferred = false;      // by a send or receive of the forward or backward phase
+  LiteralPtr table = nullptr;    // kTable: its contents
+  StorageId whole = kNoStorage;  // kShard: the state within whose bytes it lies
 };
 
 /// One kernel call or communication.
 struct StepCall {
-  enum class Kind : uint8_t { kKernel, kSend, kReceive, kAllReduce, kAllGather };
+  enum class Kind : uint8_t { kKernel, kSend, kReceive, kAllReduce, kReduceScatter, kAllGather };
   Kind kind = Kind::kKernel;
   Phase phase = Phase::kForward;
   int64_t round = 0;                   // of the update phase
@@ -64,6 +68,8 @@ struct StepCall {
 
 /// How `call` uses its argument number `index`.
 AccessMode access_of(const StepCall& call, size_t index);
+
+bool is_collective(StepCall::Kind kind);
 
 /// The calls of one step and the storages that they use.
 struct StepCalls {
@@ -83,9 +89,10 @@ struct PositionInput {
 
 /// Orders the kernels of one position by phase and assigns storages. Transfers of the forward and
 /// backward phases stand at the two ends of their phase, collectives at the end of the prologue and
-/// at the start of the update, transfers of the update at the start of their round. A state whose
+/// at the start of their round of the update, transfers of the update behind them. A state whose
 /// new value cannot be computed in place gets a copy at the end of the update; a collective works
-/// in place unless somebody else reads its operand.
+/// in place unless somebody else reads its operand. Shards of a state are updated in place
+/// likewise.
 StepCalls assign_storage(const PositionInput& input);
 
 }  // namespace sgtc

@@ -1,5 +1,7 @@
 #include "schedule/task_times.h"
 
+#include <algorithm>
+
 #include "cost/communication_time.h"
 
 namespace sgtc {
@@ -12,18 +14,20 @@ bool is_transfer(const StepCall& call) {
 // As communication_seconds knows it.
 const char* kind_of(const StepCall& call) {
   if (is_transfer(call)) return "send";
-  return call.kind == StepCall::Kind::kAllReduce ? "all_reduce" : "all_gather";
+  if (call.kind == StepCall::Kind::kAllReduce) return "all_reduce";
+  return call.kind == StepCall::Kind::kReduceScatter ? "reduce_scatter" : "all_gather";
 }
 
-// Of everything that is sent, or of a collective's operand, whose storage is as large as that of
-// its result.
+// Of everything that is sent, or of the whole tensor of a collective: operand or result.
 int64_t bytes_of(const StepCalls& step, const StepCall& call) {
-  int64_t bytes = 0;
+  int64_t sum = 0;
+  int64_t most = 0;
   for (const StorageId id : call.arguments) {
-    bytes += step.storages[static_cast<size_t>(id)].bytes;
-    if (!is_transfer(call)) break;
+    const int64_t bytes = step.storages[static_cast<size_t>(id)].bytes;
+    sum += bytes;
+    most = std::max(most, bytes);
   }
-  return bytes;
+  return is_transfer(call) ? sum : most;
 }
 
 }  // namespace

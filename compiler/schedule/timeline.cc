@@ -226,9 +226,7 @@ class TimelineBuilder {
       const StepTask& task = tasks(position)[t];
       if (task.phase != Phase::kUpdate) continue;
       rounds = std::max(rounds, task.round + 1);
-      const bool collective =
-          task.kind == StepCall::Kind::kAllReduce || task.kind == StepCall::Kind::kAllGather;
-      if (!collective || task.after_backward >= 0) continue;
+      if (!is_collective(task.kind) || task.round > 0 || task.after_backward >= 0) continue;
       position.collectives.push_back(add_collective(position, t, 0, position.last_compute));
     }
     NodeList before = position.collectives;  // what the rounds come after
@@ -241,6 +239,13 @@ class TimelineBuilder {
 
   void add_round(Position& position, int64_t round, const NodeList& before) {
     const NodeList last_compute = position.last_compute;
+    for (size_t t = 0; t < tasks(position).size(); ++t) {
+      const StepTask& task = tasks(position)[t];
+      const bool is_here = task.phase == Phase::kUpdate && task.round == round && round > 0;
+      if (!is_here || !is_collective(task.kind)) continue;
+      position.collectives.push_back(add_collective(position, t, 0, before));
+      position.pending.push_back(position.collectives.back());
+    }
     for (size_t t = 0; t < tasks(position).size(); ++t) {
       const StepTask& task = tasks(position)[t];
       if (task.phase != Phase::kUpdate || task.round != round) continue;

@@ -44,11 +44,18 @@ class TransferFinder {
     return {t.phase, t.round, t.from, t.to, t.value};
   }
 
-  // Whether the value is computed by kernels of the update phase.
+  // Whether the value is computed in the update phase.
   bool is_updated(ValueId value) const {
-    if (maker(value) == kNone) return false;
-    const Group& made = group(static_cast<size_t>(maker(value)));
-    return made.phase == Phase::kUpdate && made.kind != Group::Kind::kCollective;
+    return maker(value) != kNone &&
+           group(static_cast<size_t>(maker(value))).phase == Phase::kUpdate;
+  }
+
+  // The first round in which other positions, and collectives, can have an updated value: a round
+  // begins with collectives, then come transfers, then kernels.
+  int64_t round_after(ValueId value, bool for_collective) const {
+    const auto made = static_cast<size_t>(maker(value));
+    const bool early = group(made).kind == Group::Kind::kCollective && !for_collective;
+    return exchange_.rounds[made] + (early ? 0 : 1);
   }
 
   // Positions that have the value without a transfer; empty for feeds, constants and controls,
@@ -67,13 +74,12 @@ class TransferFinder {
     int64_t& round = exchange_.rounds[g];
     for (const ValueId input : group(g).inputs) {
       if (!is_updated(input)) continue;
-      SGTC_CHECK(group(g).kind != Group::Kind::kCollective,
-                 "a collective of the update reads what the update computes");
       const int64_t made = exchange_.rounds[static_cast<size_t>(maker(input))];
+      const bool collective = group(g).kind == Group::Kind::kCollective;
       const Positions& readers = placement_.groups[g];
       const bool remote = std::any_of(readers.begin(), readers.end(),
                                       [&](int64_t p) { return is_remote(input, p); });
-      round = std::max(round, made + (remote ? 1 : 0));
+      round = std::max(round, collective || remote ? round_after(input, collective) : made);
     }
     exchange_.round_count = std::max(exchange_.round_count, round + 1);
   }
@@ -93,7 +99,7 @@ class TransferFinder {
       transfer.phase = Phase::kForward;
     }
     if (reader == Phase::kUpdate && is_updated(value)) {
-      transfer.round = exchange_.rounds[static_cast<size_t>(maker(value))] + 1;
+      transfer.round = round_after(value, false);
       exchange_.round_count = std::max(exchange_.round_count, transfer.round + 1);
     }
     SGTC_CHECK(transfer.phase != Phase::kPrologue, "a prologue reads from another position");

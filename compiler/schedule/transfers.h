@@ -20,9 +20,9 @@ struct Transfer {
 
 struct Exchange {
   std::vector<Transfer> transfers;  // by phase, round, sender, receiver, value
-  /// Per group of the update phase: its round. Rounds are separated by transfers: what a group
-  /// reads from another position was computed in an earlier round. Results of collectives and of
-  /// other phases are there in round 0.
+  /// Per group of the update phase: its round, which begins with collectives and transfers. What a
+  /// collective reads, or a group from another position, was computed in an earlier round, but for
+  /// the results of collectives. Those of other phases are there in round 0.
   std::vector<int64_t> rounds;
   int64_t round_count = 1;
 };

@@ -16,7 +16,9 @@ constexpr double kLateStart = 150e-6;  // seconds: ranks do not come to it at on
 // From when a reduction may begin until it has surely ended, for each of a position.
 std::vector<Span> reductions(const plan::Position& position, const SimulatedPosition& simulated) {
   std::map<std::string, bool> reduces;
-  for (const plan::Task& task : position.tasks) reduces[task.name] = task.kind == "all_reduce";
+  for (const plan::Task& task : position.tasks) {
+    reduces[task.name] = task.kind == "all_reduce" || task.kind == "reduce_scatter";
+  }
   std::vector<Span> spans;
   const std::vector<plan::Entry>& entries = position.schedules.at("train");
   for (size_t e = 0; e < entries.size(); ++e) {

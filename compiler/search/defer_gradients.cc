@@ -55,8 +55,14 @@ class Deferral {
         maker = makers_[static_cast<size_t>(viewed)];
       }
       if (maker == kNone) continue;
-      reduced_bytes_[static_cast<size_t>(maker)] += bytes_of(program_.graph->value(operand).type);
+      const int64_t bytes = bytes_of(program_.graph->value(operand).type);
+      reduced_bytes_[static_cast<size_t>(maker)] += scatters(group) ? bytes / 2 : bytes;
     }
+  }
+
+  // A reduce-scatter is the first half of an all-reduce.
+  bool scatters(const Group& group) const {
+    return program_.graph->node(group.nodes.front()).op == Op::kReduceScatter;
   }
 
   bool is_view(int32_t group) const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cost/cost.h"
 #include "ir/clone.h"
 
 namespace sgtc {
@@ -11,7 +12,8 @@ namespace {
 
 class Replicator {
  public:
-  explicit Replicator(const Differentiated& source) : source_(source), cloner_(source.graph) {}
+  Replicator(const Differentiated& source, Sharding sharding)
+      : source_(source), sharding_(sharding), cloner_(source.graph) {}
 
   Differentiated run() {
     for (const Node& node : source_.graph.nodes) {
@@ -37,7 +39,18 @@ class Replicator {
   // `old` is a value of the source.
   ValueId collective(Op op, ValueId old, Phase phase, std::vector<std::string> sources) {
     cloner_.target().context() = {phase, 0, std::move(sources)};
-    return cloner_.target().add(op, {cloner_[old]}, {}, source_.graph.value(old).name + ".all");
+    const bool scatters = op == Op::kReduceScatter;
+    Attributes attributes;
+    if (scatters) attributes.set("replicas", source_.graph.replicas);
+    return cloner_.target().add(op, {cloner_[old]}, std::move(attributes),
+                                source_.graph.value(old).name + (scatters ? ".shard" : ".all"));
+  }
+
+  bool is_sharded(ValueId state) const {
+    if (sharding_ == Sharding::kNone) return false;
+    const int64_t replicas = source_.graph.replicas;
+    const int64_t bytes = bytes_of(source_.graph.type(state));
+    return bytes % (replicas * kShardAlignment) == 0 && bytes / replicas >= kLeastShardBytes;
   }
 
   void gather_stacked_rows() {
@@ -51,18 +64,19 @@ class Replicator {
   std::vector<ParameterGradient> reduce_gradients() {
     std::vector<ParameterGradient> gradients;
     for (const ParameterGradient& source : source_.gradients) {
-      ParameterGradient gradient{cloner_[source.state], {}};
+      ParameterGradient gradient{cloner_[source.state], {}, is_sharded(source.state)};
       const std::string name = "gradient of " + source_.graph.value(source.state).name;
-      for (const ValueId use : source.uses) gradient.uses.push_back(reduced(use, name));
+      const Op op = gradient.sharded ? Op::kReduceScatter : Op::kAllReduce;
+      for (const ValueId use : source.uses) gradient.uses.push_back(reduced(op, use, name));
       gradients.push_back(std::move(gradient));
     }
     return gradients;
   }
 
   // One value may be a gradient of several parameters.
-  ValueId reduced(ValueId use, const std::string& name) {
-    const auto [known, is_new] = reduced_.try_emplace(use, kNone);
-    if (is_new) known->second = collective(Op::kAllReduce, use, Phase::kUpdate, {name});
+  ValueId reduced(Op op, ValueId use, const std::string& name) {
+    const auto [known, is_new] = reduced_.try_emplace({op, use}, kNone);
+    if (is_new) known->second = collective(op, use, Phase::kUpdate, {name});
     return known->second;
   }
 
@@ -72,14 +86,16 @@ class Replicator {
   }
 
   const Differentiated& source_;
+  const Sharding sharding_;
   Cloner cloner_;
-  std::map<ValueId, ValueId> reduced_;  // value of the source: its sum over replicas
+  std::map<std::pair<Op, ValueId>, ValueId>
+      reduced_;  // value of the source: its sum, or shard of it
 };
 
 }  // namespace
 
-Differentiated replicate(const Differentiated& source) {
-  return source.graph.replicas == 1 ? source : Replicator(source).run();
+Differentiated replicate(const Differentiated& source, Sharding sharding) {
+  return source.graph.replicas == 1 ? source : Replicator(source, sharding).run();
 }
 
 }  // namespace sgtc

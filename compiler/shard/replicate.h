@@ -7,6 +7,12 @@
 
 namespace sgtc {
 
+/// What replicas do not hold whole.
+enum class Sharding : uint8_t { kNone, kOptimizer };
+
+inline constexpr int64_t kShardAlignment = 256;  // bytes; of vectors, and of buffers of NCCL
+inline constexpr int64_t kLeastShardBytes = 4096;
+
 /// Inserts the collectives through which the replicas of `source` (`graph.replicas` of them) act as
 /// one: each works on micro-batches of its own, and every replica computes the same update. Runs
 /// between `differentiate` and `add_optimizer`; `separate_loss` has made loss and gradients plain
@@ -19,6 +25,11 @@ namespace sgtc {
 /// - Rows of stacked micro-batches are gathered in the order of the global micro-batch.
 ///
 /// With one replica the source is returned as it is.
-Differentiated replicate(const Differentiated& source);
+///
+/// With `Sharding::kOptimizer` (ZeRO's first stage, arXiv:1910.02054) each replica gets one shard
+/// of the sum of a gradient use, by a reduce-scatter, so that `add_optimizer` keeps moments of that
+/// shard alone, updates it and gathers the parameter. Parameters that do not divide into shards of
+/// a multiple of kShardAlignment bytes, kLeastShardBytes at least, stay whole.
+Differentiated replicate(const Differentiated& source, Sharding sharding = Sharding::kNone);
 
 }  // namespace sgtc

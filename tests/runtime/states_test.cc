@@ -15,28 +15,31 @@ namespace {
 class InitialStates {
  public:
   void add(const std::string& name, const std::string& dtype, int64_t elements,
-           const std::string& init, double a = 0, double b = 0) {
-    const int64_t bytes = elements * size_of_element(dtype);
+           const std::string& init, double a = 0, double b = 0, int64_t shards = 1) {
+    const int64_t bytes = elements / shards * size_of_element(dtype);
     plan::State state;
     state.name = state.buffer = name;
-    state.role = "parameter";
+    state.role = shards == 1 ? "parameter" : "moment";
+    state.shards = shards;
     state.dtype = dtype;
     state.shape = {elements};
     state.init = init;
     state.a = a;
     state.b = b;
     plan_.states.push_back(state);
-    position_.buffers.push_back({name, "persistent", dtype, {elements}, bytes, bytes_, 0, 1});
+    position_.buffers.push_back(
+        {name, "persistent", dtype, {elements / shards}, bytes, bytes_, 0, 1});
     bytes_ += (bytes + 63) / 64 * 64;
   }
 
   // The bytes of all states, from memory that held something else.
-  std::vector<unsigned char> initialized(int64_t threads, int64_t seed = 5) const {
+  std::vector<unsigned char> initialized(int64_t threads, int64_t seed = 5,
+                                         int64_t replica = 0) const {
     Arena arena(bytes_);
     std::memset(arena.data(), 0x5a, static_cast<size_t>(bytes_));
     const PlanMemory memory(position_, arena);
     ThreadPool pool(threads);
-    States(plan_, memory, 0).initialize(Weights(Program{}), seed, pool);
+    States(plan_, memory, {0, replica, 0}).initialize(Weights(Program{}), seed, pool);
     return {arena.data(), arena.data() + bytes_};
   }
 
@@ -66,6 +69,20 @@ TEST_CASE("random initial values are those of their key, with any number of thre
       different += values[i] != static_cast<float>(expected[static_cast<size_t>(i)]);
     }
     CHECK(different == 0);
+  }
+}
+
+TEST_CASE("shards of a random state are its parts") {
+  constexpr int64_t kElements = 300000;
+  InitialStates whole;
+  whole.add("m", "f32", kElements, "normal", 1, 2);
+  const std::vector<unsigned char> expected = whole.initialized(2);
+  InitialStates shard;
+  shard.add("m", "f32", kElements, "normal", 1, 2, 3);
+  constexpr int64_t kBytes = kElements / 3 * 4;
+  for (const int64_t replica : {0, 1, 2}) {
+    const std::vector<unsigned char> part = shard.initialized(2, 5, replica);
+    CHECK(std::memcmp(part.data(), expected.data() + replica * kBytes, kBytes) == 0);
   }
 }
 

@@ -209,3 +209,84 @@ TEST_CASE("gradients that are reduced as one lie side by side and are one messag
   }
   CHECK(joined > 0);
 }
+
+namespace {
+
+// Layers that are large enough to be shared out, biases that are not.
+const std::string kWide = R"(graph "wide" rows 4 micro_batches 2 replicas 2
+feed %x: f32[4,64]
+feed %weights: f32[4,1]
+state parameter %w0: f32[64,64] = normal(0.0, 0.1, seed 1)
+state parameter %b0: f32[64] = zero
+state parameter %w1: f32[64,64] = normal(0.0, 0.1, seed 2)
+%m0 = matmul(%x, %w0) "layer.0"
+%a0 = add(%m0, %b0) "layer.0"
+%h0 = tanh(%a0) "layer.0"
+%m1 = matmul(%h0, %w1) "layer.1"
+%h1 = tanh(%m1) "layer.1"
+%again = matmul(%h1, %w0) {transpose_b=1} "head"
+%s = mul(%again, %again) "loss"
+%ws = mul(%s, %weights) "loss"
+%total = reduce_sum(%ws) {axes=[0,1]} "loss"
+%count = reduce_sum(%weights) {axes=[0,1]} "loss"
+%loss = div(%total, %count) "loss"
+output "loss" %loss
+)";
+
+plan::Plan wide_plan(int64_t pp, Sharding sharding) {
+  Settings settings{0, {pp, 2, 1}, 2};
+  settings.sharding = sharding;
+  plan::Plan plan = build_on(kWide, settings).plan;
+  place_apart(plan);
+  return plan;
+}
+
+int64_t moment_bytes(const plan::Plan& plan, const std::string& name) {
+  for (const plan::State& state : plan.states) {
+    if (state.role != "moment" || state.name != name) continue;
+    for (const plan::Buffer& buffer : plan.positions[0].buffers) {
+      if (buffer.name == state.buffer) return buffer.bytes;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("replicas that share out moments have sound plans") {
+  for (const int64_t pp : {1, 2, 3}) {
+    const plan::Plan plan = wide_plan(pp, Sharding::kOptimizer);
+    INFO(pp << " stages");
+    CHECK(fault_texts(plan) == "");
+    CHECK(moment_bytes(plan, "w0.exp_avg") == 64 * 64 * 4 / 2);
+    CHECK(moment_bytes(plan, "b0.exp_avg") == 64 * 4);
+    CHECK(moment_bytes(wide_plan(pp, Sharding::kNone), "w0.exp_avg") == 64 * 64 * 4);
+  }
+}
+
+TEST_CASE("new shards are computed within the parameter and gathered from there") {
+  const plan::Plan plan = wide_plan(1, Sharding::kOptimizer);
+  int64_t gathers = 0;
+  for (const plan::Task& task : plan.positions[0].tasks) {
+    if (task.kind != "all_gather") continue;
+    for (size_t i = 0; i < task.inputs.size(); ++i) {
+      ++gathers;
+      CHECK(task.inputs[i].buffer == task.outputs[i].buffer);
+      CHECK(task.inputs[i].offset == plan::Affine{0, 64 * 64 * 4 / 2, 0});
+      CHECK(task.inputs[i].bytes == 64 * 64 * 4 / 2);
+    }
+  }
+  CHECK(gathers == 2);
+}
+
+TEST_CASE("a plan whose shards do not make up the tensor is refused") {
+  plan::Plan plan = wide_plan(1, Sharding::kOptimizer);
+  for (plan::State& state : plan.states) {
+    if (state.name == "w0.exp_avg") state.shards = 4;
+  }
+  CHECK_THAT(fault_texts(plan), ContainsSubstring("only moments have shards, as many as replicas"));
+  for (plan::State& state : plan.states) {
+    if (state.name == "w0.exp_avg") state.shards = 2, state.shape = {64, 63};
+  }
+  CHECK_THAT(fault_texts(plan), ContainsSubstring("a shard has an equal part of 4032 elements"));
+}

@@ -50,14 +50,14 @@ inline std::string tied_model(int layers, int64_t micro_batches, int64_t replica
   return text + "%loss = div(%total, %count) \"loss\"\noutput \"loss\" %loss\n";
 }
 
-inline Graph training_graph(const std::string& text) {
+inline Graph training_graph(const std::string& text, Sharding sharding = Sharding::kNone) {
   Diagnostics diagnostics;
   const Graph forward = parse_graph(text);
   const Graph separated = separate_loss(forward, forward.micro_batches, forward.replicas,
                                         LossAverage::kExact, diagnostics);
   OptimizerOptions options;
   options.clip_norm = 1;
-  Graph graph = add_optimizer(replicate(differentiate(separated, diagnostics)), options);
+  Graph graph = add_optimizer(replicate(differentiate(separated, diagnostics), sharding), options);
   graph = simplify(fold_constants(expand_compositions(simplify(fold_constants(graph)))));
   return split_reductions(eliminate_dead_nodes(eliminate_common_subexpressions(graph)));
 }
@@ -67,11 +67,12 @@ struct Settings {
   Mesh mesh;
   int64_t micro_batches = 1;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  Sharding sharding = Sharding::kNone;
 };
 
 /// Without offsets.
 inline BuiltPlan build_on(const std::string& text, const Settings& settings) {
-  const Graph graph = training_graph(text);
+  const Graph graph = training_graph(text, settings.sharding);
   PlanInput input;
   input.mesh = settings.mesh;
   input.schedule = settings.schedule;

@@ -1,6 +1,7 @@
 // The collectives of data parallelism.
 #include "shard/replicate.h"
 
+#include "autodiff/optimizer.h"
 #include "support/catch.h"
 #include "support/diagnostics.h"
 
@@ -85,4 +86,52 @@ TEST_CASE("a single replica has no collectives") {
   text.replace(text.find("starts=[3,0]"), 12, "starts=[1,0]");
   const Graph graph = replicate(differentiated(text)).graph;
   CHECK(count(graph, Op::kAllReduce) + count(graph, Op::kAllGather) == 0);
+}
+
+namespace {
+
+// %w can be shared out by two replicas, %b is too small.
+const std::string kShared = R"(graph "shared" rows 2 replicas 2
+feed %x: f32[2,64]
+state parameter %w: f32[64,64] = normal(0.0, 0.02, seed 7)
+state parameter %b: f32[64] = zero
+%m = matmul(%x, %w)
+%y = add(%m, %b)
+%loss = reduce_sum(%y) {axes=[0,1]}
+output "loss" %loss
+)";
+
+}  // namespace
+
+TEST_CASE("gradients of what replicas share out are scattered, the others reduced") {
+  const Differentiated shared = replicate(differentiated(kShared), Sharding::kOptimizer);
+  verify(shared.graph, "replicate");
+  REQUIRE(shared.gradients.size() == 2);
+  for (const ParameterGradient& gradient : shared.gradients) {
+    const bool is_large = shared.graph.value(gradient.state).name == "w";
+    CHECK(gradient.sharded == is_large);
+    const Node& sum = *shared.graph.producer(gradient.uses[0]);
+    CHECK(sum.op == (is_large ? Op::kReduceScatter : Op::kAllReduce));
+    CHECK(shared.graph.shape(gradient.uses[0]) == (is_large ? Shape{2048} : Shape{64}));
+  }
+}
+
+TEST_CASE("the optimizer keeps and updates a replica's shard") {
+  OptimizerOptions options;
+  options.clip_norm = 1;
+  const Graph graph =
+      add_optimizer(replicate(differentiated(kShared), Sharding::kOptimizer), options);
+  verify(graph, "add-optimizer");
+  CHECK(to_text(parse_graph(to_text(graph))) == to_text(graph));
+  CHECK_THAT(to_text(graph), ContainsSubstring("state moment %w.exp_avg: f32[2048] of [64,64] = "));
+  CHECK_THAT(to_text(graph), ContainsSubstring("state moment %b.exp_avg: f32[64] = zero"));
+  CHECK(count(graph, Op::kGatherShards) == 1);
+  for (const Update& update : graph.updates) {
+    if (graph.value(update.state).name != "w") continue;
+    const Node& gather = *graph.producer(update.value);
+    CHECK(gather.op == Op::kGatherShards);
+    CHECK(graph.shape(gather.operands[0]) == Shape{2048});
+  }
+  // The norm adds up squares of all shards: one sum of squares, the loss, and %b's gradient.
+  CHECK(count(graph, Op::kAllReduce) == 3);
 }

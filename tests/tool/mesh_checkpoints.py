@@ -74,6 +74,31 @@ def test_resume_on_the_same_mesh_and_on_others(bench):
             assert resumed.weights == expected.weights, (before, after)
 
 
+def test_replicas_that_share_moments_write_whole_ones(bench):
+    write_gpt2(bench)
+    options = ["--micro-batches", 2, "--optimizer", "adamw"]
+    bench.compile(None, "--mesh", "1x2,2x2,1x4", *options, output="whole")
+    bench.compile(None, "--mesh", "1x2,2x2,1x4", *options, "--shard", "optimizer", output="shared")
+    for mesh in ("1x2", "2x2", "1x4"):
+        expected = run(bench, mesh, STEPS, program="whole")
+        run(bench, mesh, 3, "--checkpoint", f"whole-{mesh}", program="whole")
+        run(bench, mesh, 3, "--checkpoint", f"shared-{mesh}", program="shared")
+        folders = [bench.path(f"{kind}-{mesh}/step_0000003") for kind in ("whole", "shared")]
+        files = [sorted(path.name for path in folder.iterdir()) for folder in folders]
+        assert files[0] == files[1]
+        for name in files[0]:
+            if name.endswith(".safetensors"):
+                assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
+        manifest = json.loads((folders[1] / "manifest.json").read_text())["files"]
+        for name, entry in manifest.items():
+            data = (folders[1] / name).read_bytes()
+            assert entry == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for before, after in (("shared", "shared"), ("shared", "whole"), ("whole", "shared")):
+            resumed = run(bench, mesh, STEPS, "--resume", f"{before}-{mesh}", program=after)
+            assert resumed.column("loss") == expected.column("loss")[3:], (mesh, before, after)
+            assert resumed.weights == expected.weights, (mesh, before, after)
+
+
 def test_initial_values_from_an_index(bench):
     compile_meshes(bench)
     saved = run(bench, "4x1", 2, "--checkpoint", "root")

@@ -99,6 +99,51 @@ def test_replicas_of_a_normalized_network_agree(bench):
     compare_replicas(bench, cnn_data(), ["--optimizer", "sgd", "--momentum", "0.9"])
 
 
+def moment_elements(bench, mesh, *options):
+    """Elements of moments of one rank, by the plan."""
+    path = bench.path("plan.json")
+    bench.sgtc(bench.path("model.onnx"), "--optimizer", "adamw", "--mesh", mesh, "--emit",
+               f"plan-json={path}", *options)
+    plan = json.loads(path.read_text())[0]
+    return sum(int(np.prod(state["shape"])) // state["shards"] for state in plan["states"]
+               if state["role"] == "moment" and state["position"] == 0)
+
+
+def test_replicas_that_share_the_optimizer_have_the_bits_of_those_that_do_not(bench):
+    for write, data, options in ((write_gpt2, gpt2_data, ["--optimizer", "adamw"]),
+                                 (write_cnn, cnn_data, ["--optimizer", "sgd", "--momentum", "0.9"])):
+        write(bench)
+        meshes = ["1x2", "2x2", "1x4"]
+        compile_meshes(bench, meshes, 2, *options, output="whole")
+        compile_meshes(bench, meshes, 2, *options, "--shard", "optimizer", output="shared")
+        for mesh in meshes:
+            expected = train(bench, mesh, data(), program="whole")
+            run = train(bench, mesh, data(), program="shared")
+            assert run.column("loss") == expected.column("loss"), mesh
+            assert run.weights == expected.weights, mesh
+            np.testing.assert_allclose(run.column("grad_norm"), expected.column("grad_norm"),
+                                       rtol=1e-6)
+
+
+def test_replicas_that_share_the_optimizer_hold_a_part_of_the_moments(bench):
+    bench.model("mlp", "--batch", 4, "--inputs", 64, "--hidden", "256,256", "--classes", 10)
+    whole = moment_elements(bench, "1x4")
+    assert moment_elements(bench, "1x4", "--shard", "optimizer") < 0.3 * whole
+
+
+def test_clipping_is_global_where_replicas_share_the_optimizer(bench):
+    write_gpt2(bench)
+    compile_meshes(bench, ["1x2", "2x2", "4x2"], 4, *ADAM, output="whole")
+    compile_meshes(bench, ["1x2", "2x2", "4x2"], 4, *ADAM, "--shard", "optimizer", output="shared")
+    expected = train(bench, "1x2", gpt2_data(), program="whole")
+    bits = train(bench, "1x2", gpt2_data(), program="shared").bits()
+    for mesh in ("1x2", "2x2", "4x2"):
+        run = train(bench, mesh, gpt2_data(), program="shared")
+        assert run.bits() == bits, mesh  # a pipeline changes none
+        for name in ("loss", "grad_norm"):
+            np.testing.assert_allclose(run.column(name), expected.column(name), rtol=1e-5)
+
+
 def test_fewer_micro_batches_than_stages(bench):
     write_gpt2(bench)
     for micro_batches in (1, 2, 3):

@@ -122,7 +122,7 @@ TEST_CASE("transfers between GPUs are measured alone, on both ends the same numb
   REQUIRE(transfers["points"].size() == 2);
   CHECK(transfers["points"][0]["bytes"] == 8);
   CHECK(transfers["points"][1]["bytes"] == 20);  // a gradient and the loss, one message
-  CHECK(found["kernels"].size() == 3);  // of both ranks
+  CHECK(found["kernels"].size() == 3);           // of both ranks
 }
 
 TEST_CASE("ranks that cannot have a GPU each are told so") {
