@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace sgtc {
 namespace {
@@ -84,7 +85,8 @@ class TaskFormer {
     return std::clamp(bytes_left / 2, bucket_bytes_ / kTailParts, bucket_bytes_);
   }
 
-  // What was complete before the backward phase, such as the loss, goes with the last bucket.
+  // A bucket is of one kind and type; those of several fill side by side. What was complete before
+  // the backward phase, such as the loss, goes with the last one.
   void form_buckets() {
     std::vector<Ready> ready = find_ready();
     const auto early =
@@ -92,18 +94,23 @@ class TaskFormer {
     std::rotate(ready.begin(), early, ready.end());
     int64_t left = 0;
     for (const Ready& next : ready) left += next.bytes;
+    std::map<std::pair<StepCall::Kind, DType>, size_t> open;
     for (const Ready& next : ready) {
-      const bool full = !buckets_.empty() && buckets_.back().bytes >= buckets_.back().limit;
-      if (buckets_.empty() || full || buckets_.back().dtype != next.dtype ||
-          buckets_.back().kind != next.kind) {
+      const auto [bucket_of, is_new] = open.try_emplace({next.kind, next.dtype}, buckets_.size());
+      if (!is_new && buckets_[bucket_of->second].bytes >= buckets_[bucket_of->second].limit) {
+        bucket_of->second = buckets_.size();
+      }
+      if (bucket_of->second == buckets_.size()) {
         buckets_.push_back({{}, -1, 0, next.dtype, next.kind, limit_before(left)});
       }
       left -= next.bytes;
-      Bucket& bucket = buckets_.back();
+      Bucket& bucket = buckets_[bucket_of->second];
       bucket.calls.push_back(next.call);
       bucket.bytes += next.bytes;
       bucket.last = std::max({bucket.last, next.last, buckets_.front().last});
     }
+    std::stable_sort(buckets_.begin(), buckets_.end(),
+                     [](const Bucket& a, const Bucket& b) { return a.last < b.last; });
     for (const Bucket& bucket : buckets_) ends_.push_back(bucket.last);
   }
 

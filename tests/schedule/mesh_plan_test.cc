@@ -279,6 +279,15 @@ TEST_CASE("new shards are computed within the parameter and gathered from there"
   CHECK(gathers == 2);
 }
 
+TEST_CASE("what is reduced whole does not cut the buckets of what is scattered") {
+  std::map<std::string, int64_t> buckets;
+  for (const plan::Task& task : wide_plan(1, Sharding::kOptimizer).positions[0].tasks) {
+    if (task.name.rfind("reduce_bucket_", 0) == 0) ++buckets[task.kind];
+  }
+  CHECK(buckets["all_reduce"] == 1);
+  CHECK(buckets["reduce_scatter"] == 3);
+}
+
 TEST_CASE("a plan whose shards do not make up the tensor is refused") {
   plan::Plan plan = wide_plan(1, Sharding::kOptimizer);
   for (plan::State& state : plan.states) {
