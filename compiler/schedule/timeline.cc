@@ -237,24 +237,25 @@ class TimelineBuilder {
     for (int64_t round = 0; round < rounds; ++round) add_round(position, round, before);
   }
 
-  void add_round(Position& position, int64_t round, const NodeList& before) {
-    const NodeList last_compute = position.last_compute;
+  void add_round(Position& position, int64_t round, NodeList before) {
+    append(before, position.last_compute);
+    if (round > 0) append(before, position.pending);
+    NodeList collectives;
     for (size_t t = 0; t < tasks(position).size(); ++t) {
       const StepTask& task = tasks(position)[t];
       const bool is_here = task.phase == Phase::kUpdate && task.round == round && round > 0;
       if (!is_here || !is_collective(task.kind)) continue;
-      position.collectives.push_back(add_collective(position, t, 0, before));
-      position.pending.push_back(position.collectives.back());
+      collectives.push_back(add_collective(position, t, 0, before));
     }
+    append(before, collectives);
+    append(position.pending, collectives);
     for (size_t t = 0; t < tasks(position).size(); ++t) {
       const StepTask& task = tasks(position)[t];
       if (task.phase != Phase::kUpdate || task.round != round) continue;
       if (task.kind == StepCall::Kind::kKernel) {
         add_compute(position, t, {Phase::kUpdate}, {});
       } else if (task.kind == StepCall::Kind::kSend || task.kind == StepCall::Kind::kReceive) {
-        NodeList waits = last_compute;
-        append(waits, before);
-        position.pending.push_back(join_transfer(position, t, {Phase::kUpdate}, std::move(waits)));
+        position.pending.push_back(join_transfer(position, t, {Phase::kUpdate}, before));
       }
     }
   }
