@@ -1,12 +1,8 @@
 #include "thread_pool.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <string_view>
 
@@ -16,21 +12,6 @@ namespace sgtc::runtime {
 namespace {
 
 constexpr int kSpins = 4000;  // some ten microseconds
-
-// Returns when `word` is no longer `value`.
-void wait_while(const std::atomic<uint32_t>& word, uint32_t value, int spins) {
-  for (int i = 0; i < spins; ++i) {
-    if (word.load(std::memory_order_acquire) != value) return;
-    __builtin_ia32_pause();
-  }
-  while (word.load(std::memory_order_acquire) == value) {
-    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
-  }
-}
-
-void wake_all(const std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -55,8 +36,7 @@ ThreadPool::ThreadPool(int64_t threads, bool may_bind)
 
 ThreadPool::~ThreadPool() {
   stopping_ = true;
-  generation_.fetch_add(1, std::memory_order_release);
-  wake_all(generation_);
+  started_.count();
   for (const Worker& worker : workers_) pthread_join(worker.thread, nullptr);
 }
 
@@ -71,11 +51,11 @@ void ThreadPool::pin(pthread_t thread, int64_t index) const {
 void* ThreadPool::work(void* argument) {
   const Worker& worker = *static_cast<const Worker*>(argument);
   ThreadPool& pool = *worker.pool;
-  for (uint32_t seen = 0;; ++seen) {
-    wait_while(pool.generation_, seen, pool.spins_);
+  for (uint32_t call = 1;; ++call) {
+    pool.started_.wait_for(call, pool.spins_);
     if (pool.stopping_) return nullptr;
     pool.run_part(worker.index);
-    if (pool.unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_all(pool.unfinished_);
+    pool.finished_.count();
   }
 }
 
@@ -95,13 +75,10 @@ void ThreadPool::run(decltype(SgtcKernel::function) function, void* const* argum
   arguments_ = arguments;
   blocks_ = blocks;
   micro_batch_ = micro_batch;
-  unfinished_.store(static_cast<uint32_t>(threads_ - 1), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  wake_all(generation_);
+  parts_ += static_cast<uint32_t>(threads_ - 1);
+  started_.count();
   run_part(0);
-  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
-    wait_while(unfinished_, left, spins_);
-  }
+  finished_.wait_for(parts_, spins_);
 }
 
 bool binding_is_off() {

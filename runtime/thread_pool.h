@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "done_counter.h"
 #include "program.h"
 
 namespace sgtc::runtime {
@@ -51,14 +51,15 @@ class ThreadPool {
   std::vector<int> allowed_cpus_;
   std::vector<Worker> workers_;
 
-  // The call that is running; written before `generation_` moves on.
+  // The call that is running; written before `started_` counts it.
   decltype(SgtcKernel::function) function_ = nullptr;
   void* const* arguments_ = nullptr;
   int64_t blocks_ = 0;
   int64_t micro_batch_ = 0;
   bool stopping_ = false;
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<uint32_t> unfinished_{0};
+  uint32_t parts_ = 0;    // of other threads, in all calls
+  DoneCounter started_;   // calls
+  DoneCounter finished_;  // parts of other threads
 };
 
 /// True if the user does not want threads bound to CPUs: OMP_PROC_BIND=false.
