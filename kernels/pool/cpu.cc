@@ -19,44 +19,72 @@ SGTC_INLINE void for_each_plane(const PoolShape& s, int64_t begin, int64_t end, 
   }
 }
 
-/// The maxima of up to kRun windows that follow each other in a row: their values and the taps
-/// where they are, -1 for windows without an input.
+/// The maxima of up to 16 windows that follow each other in a row. The input of a maximum is at
+/// `places` from the window's first one without padding, flat; kNowhere for windows without inputs.
 template <typename T>
 struct Maxima {
-  static constexpr int64_t kRun = 64;
-  ArithmeticOf<T> values[kRun];
-  int32_t taps[kRun];
+  static constexpr int32_t kNowhere = INT32_MIN;
+  using E = ArithmeticOf<T>;
+  using V = E __attribute__((vector_size(kLanes * sizeof(E))));
+  V values = {};
+  V16i places = kNowhere - V16i{};
+
+  /// Takes the inputs at `place` of windows begin … end, which are row[i * step].
+  SGTC_INLINE void take(const T* row, int64_t step, int64_t begin, int64_t end, int32_t place) {
+    using Mask = decltype(values == values);
+    V inputs = {};
+    V16i is_there = {};
+    if (begin == 0 && end == kLanes) {
+#pragma clang loop unroll(full)
+      for (int64_t i = 0; i < kLanes; ++i) inputs[i] = widened(row[i * step]);
+      is_there = ~is_there;
+    } else {
+#pragma clang loop unroll(full)
+      for (int64_t i = 0; i < kLanes; ++i) {
+        if (begin <= i && i < end) inputs[i] = widened(row[i * step]);
+        is_there[i] = begin <= i && i < end ? -1 : 0;
+      }
+    }
+    const Mask greater = (values == values) & ((inputs != inputs) | (inputs > values));
+    const V16i better = is_there & ((places == kNowhere) | __builtin_convertvector(greater, V16i));
+    values = __builtin_convertvector(better, Mask) ? inputs : values;
+    places = better ? V16i{} + place : places;
+  }
 };
 
-/// Calls visit(first window, flat; how many; maxima) for all windows of a plane, in order. Taps are
-/// the outer loops, so that windows are compared side by side.
+/// Calls visit(first window, flat; how many; the first one's input without padding; maxima) for all
+/// windows of a plane, in order. Taps are the outer loops, so that windows are compared side by
+/// side.
 template <typename T, typename Visit>
 SGTC_INLINE void for_each_maxima(const WindowShape& w, const T* x, Visit visit) {
-  constexpr int64_t kRun = Maxima<T>::kRun;
-  Maxima<T> maxima;
   const int64_t step = w.strides[2];
+  const int64_t reach = (w.output[2] - 1) * step + (w.kernel[2] - 1) * w.dilations[2];
+  const bool has_padding = w.pads[2] > 0 || reach - w.pads[2] >= w.input[2];
   for (int64_t line = 0; line < w.output[0] * w.output[1]; ++line) {
-    const int64_t o0 = line / w.output[1], o1 = line % w.output[1];
-    for (int64_t first = 0; first < w.output[2]; first += kRun) {
-      const int64_t count = minimum(kRun, w.output[2] - first);
-      for (int64_t i = 0; i < count; ++i) maxima.taps[i] = -1;
+    const Position o = {line / w.output[1], line % w.output[1], 0};
+    for (int64_t first = 0; first < w.output[2]; first += kLanes) {
+      const int64_t count = minimum(kLanes, w.output[2] - first);
+      const Position corner = {input_coordinate(w, 0, o.d0, int64_t{0}),
+                               input_coordinate(w, 1, o.d1, int64_t{0}),
+                               input_coordinate(w, 2, first, int64_t{0})};
+      Maxima<T> maxima;
       for (int64_t tap = 0; tap < volume(w.kernel); ++tap) {
         const Position k = position_in(w.kernel, tap);
-        const int64_t t0 = input_coordinate(w, 0, o0, k.d0), t1 = input_coordinate(w, 1, o1, k.d1);
-        if (!is_inside(t0, w.input[0]) || !is_inside(t1, w.input[1])) continue;
-        const int64_t offset = input_coordinate(w, 2, first, k.d2);
-        const int64_t begin = offset >= 0 ? 0 : minimum(count, ceil_divide(-offset, step));
-        const int64_t end =
-            offset >= w.input[2] ? begin : minimum(count, ceil_divide(w.input[2] - offset, step));
-        const T* row = x + (t0 * w.input[1] + t1) * w.input[2] + offset;
-        for (int64_t i = begin; i < end; ++i) {
-          const ArithmeticOf<T> value = widened(row[i * step]);
-          const bool better = maxima.taps[i] < 0 || is_greater(value, maxima.values[i]);
-          maxima.values[i] = better ? value : maxima.values[i];
-          maxima.taps[i] = better ? static_cast<int32_t>(tap) : maxima.taps[i];
+        const Position from = {k.d0 * w.dilations[0], k.d1 * w.dilations[1], k.d2 * w.dilations[2]};
+        if (!is_inside(corner.d0 + from.d0, w.input[0])) continue;
+        if (!is_inside(corner.d1 + from.d1, w.input[1])) continue;
+        const int64_t offset = corner.d2 + from.d2;
+        int64_t begin = 0, end = count;
+        if (has_padding) {
+          if (offset < 0) begin = minimum(count, ceil_divide(-offset, step));
+          end =
+              offset >= w.input[2] ? begin : minimum(count, ceil_divide(w.input[2] - offset, step));
         }
+        const int64_t place = flat_position(w.input, from);
+        maxima.take(x + flat_position(w.input, corner) + place, step, begin, end,
+                    static_cast<int32_t>(place));
       }
-      visit(line * w.output[2] + first, count, maxima);
+      visit(line * w.output[2] + first, count, flat_position(w.input, corner), maxima);
     }
   }
 }
@@ -67,13 +95,16 @@ SGTC_INLINE void max_pool(const PoolShape* shape, void* const* tensors, int64_t 
   const PoolShape& s = *shape;
   for_each_plane(s, begin, end, [&](int64_t in, int64_t out) __attribute__((always_inline)) {
     T* y = static_cast<T*>(tensors[1]) + out;
-    for_each_maxima(
-        s.window, static_cast<const T*>(tensors[0]) + in,
-        [&](int64_t first, int64_t count, const Maxima<T>& maxima) __attribute__((always_inline)) {
-          for (int64_t i = 0; i < count; ++i) {
-            y[first + i] = maxima.taps[i] < 0 ? lowest<T>() : narrowed<T>(maxima.values[i]);
-          }
-        });
+    for_each_maxima(s.window, static_cast<const T*>(tensors[0]) + in,
+                    [&](int64_t first, int64_t count, int64_t, const Maxima<T>& maxima)
+                        __attribute__((always_inline)) {
+#pragma clang loop unroll(full)
+                          for (int64_t i = 0; i < kLanes; ++i) {
+                            if (i >= count) continue;
+                            const bool is_empty = maxima.places[i] == Maxima<T>::kNowhere;
+                            y[first + i] = is_empty ? lowest<T>() : narrowed<T>(maxima.values[i]);
+                          }
+                        });
   });
 }
 
@@ -109,18 +140,17 @@ SGTC_INLINE void max_pool_grad(const PoolShape* shape, void* const* tensors, int
     sum_plane(dx, volume(w.input),
               [&](ArithmeticOf<T>* sums, int64_t low, int64_t high) __attribute__((always_inline)) {
                 for_each_maxima(w, x,
-                                [&](int64_t first, int64_t count, const Maxima<T>& maxima)
-                                    __attribute__((always_inline)) {
-                                      for (int64_t i = 0; i < count; ++i) {
-                                        if (maxima.taps[i] < 0) continue;
-                                        const Position tap =
-                                            position_in(w.kernel, int64_t{maxima.taps[i]});
-                                        const int64_t at = input_under_tap(
-                                            w, position_in(w.output, first + i), tap);
-                                        if (at >= low && at < high)
-                                          sums[at - low] += widened(dy[first + i]);
-                                      }
-                                    });
+                                [&](int64_t first, int64_t count, int64_t corner,
+                                    const Maxima<T>& maxima) __attribute__((always_inline)) {
+#pragma clang loop unroll(full)
+                                  for (int64_t i = 0; i < kLanes; ++i) {
+                                    if (i >= count || maxima.places[i] == Maxima<T>::kNowhere)
+                                      continue;
+                                    const int64_t at = corner + i * w.strides[2] + maxima.places[i];
+                                    if (at >= low && at < high)
+                                      sums[at - low] += widened(dy[first + i]);
+                                  }
+                                });
               });
   });
 }
