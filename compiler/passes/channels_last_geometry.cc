@@ -13,7 +13,7 @@ using kernels::Reach;
 constexpr int64_t kWantedBlocks = 32;  // enough to share among the cores of a machine
 constexpr int64_t kSliceBytes = 1024;  // of a line of an operand, as in tile_product.h
 constexpr int64_t kLanes = 16;
-constexpr int64_t kLeastColumns = 12;  // of the 16 of a register tile
+constexpr int64_t kLeastColumns = 8;  // of the 16 of a register tile
 constexpr int64_t kMinColumns = 32;
 constexpr int64_t kWantedRows = 192;  // weights are packed for each block
 constexpr int64_t kMinRows = 48;
@@ -123,7 +123,7 @@ std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Directio
   const int64_t run = (s.window.dilations[2] == 1 ? s.window.kernel[2] : 1) * s.input_channels;
   const int64_t columns =
       taps * s.input_channels / std::max<int64_t>(1, run) * round_up(run, kLanes);
-  if (columns > taps * s.input_channels * kLanes / kLeastColumns * 5 / 4) return std::nullopt;
+  if (columns > taps * s.input_channels * 5 / 3) return std::nullopt;
   AnchorGeometry geometry;
   for (int64_t most = slice; geometry.box[0] == 0; most /= 2) {
     if (most == 0) return std::nullopt;

@@ -349,6 +349,10 @@ SGTC_INLINE void convolve_tiles(const ConvShape& s, void* const* args, void* con
   } else if constexpr (__is_same(T, typename Tile::E)) {
     constexpr bool kGradient = direction == Direction::kInputGradient;
     if (s.box[0] != 0) {
+      const int64_t columns = kGradient ? s.input_channels : s.output_channels;
+      if (columns <= kLanes) {
+        return convolve_boxes<kGradient, SlimTile<Tile>, T>(s, args, tensors, begin, end);
+      }
       return convolve_boxes<kGradient, Tile, T>(s, args, tensors, begin, end);
     }
   }

@@ -44,6 +44,9 @@ struct RegisterTile {
 using NarrowTile = RegisterTile<float, 6, 1>;
 using WideTile = RegisterTile<float, 12, 2>;
 using DoubleTile = RegisterTile<double, 2, 1>;
+/// For products of at most 16 columns.
+template <typename Tile>
+using SlimTile = RegisterTile<typename Tile::E, Tile::kRows, 1>;
 
 /// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where a holds `depth` columns of kRows
 /// elements and b `depth` rows of kColumns elements. Elements of a b are chains of fused

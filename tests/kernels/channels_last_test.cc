@@ -139,7 +139,7 @@ TEST_CASE("convolutions with channels last agree with plain sums") {
 }
 
 TEST_CASE("the bits of convolutions with channels last depend on no block, width or split") {
-  for (const Case& c : {kCases[3], kCases[6], kLargeCases[0], kLargeCases[1]}) {
+  for (const Case& c : {kCases[3], kCases[6], kLargeCases[0], kLargeCases[1], kLargeCases[4]}) {
     ConvShape s = with_box(shape_of(c), {1, 1, 2, 4}, 32);
     const auto x = random_numbers(x_size(s), 4), w = random_numbers(w_size(s), 5);
     const auto dy = random_numbers(y_size(s), 6);
