@@ -30,6 +30,12 @@ int64_t round_up(int64_t a, int64_t step) {
   return ceil_divide(std::max<int64_t>(a, 1), step) * step;
 }
 
+// The least multiple of `step` of which as many cover `size` as of `most`: ranges of blocks are
+// equal work then.
+int64_t even_part(int64_t size, int64_t most, int64_t step) {
+  return round_up(ceil_divide(size, std::max<int64_t>(1, ceil_divide(size, most))), step);
+}
+
 int64_t product(const Shape& shape, size_t begin, size_t end) {
   int64_t result = 1;
   for (size_t d = begin; d < end; ++d) result *= shape[d];
@@ -39,8 +45,8 @@ int64_t product(const Shape& shape, size_t begin, size_t end) {
 // `batch` products of rows x columns x depth.
 AnchorGeometry contraction(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
   AnchorGeometry geometry;
-  geometry.block_rows = std::min(kMaxBlockRows, round_up(rows, kRowStep));
-  geometry.block_columns = std::min(kMaxBlockColumns, round_up(columns, kColumnStep));
+  geometry.block_rows = even_part(rows, kMaxBlockRows, kRowStep);
+  geometry.block_columns = even_part(columns, kMaxBlockColumns, kColumnStep);
   const auto blocks = [&] {
     return batch * ceil_divide(rows, geometry.block_rows) *
            ceil_divide(columns, geometry.block_columns);

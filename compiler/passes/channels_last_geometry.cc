@@ -134,7 +134,8 @@ std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Directio
       geometry.block_columns = channels;
     }
   }
-  geometry.block_rows = std::min(round_up(s.output_channels, kRowStep), kGradientRows);
+  const int64_t row_blocks = ceil_divide(s.output_channels, kGradientRows);
+  geometry.block_rows = round_up(ceil_divide(s.output_channels, row_blocks), kRowStep);
   geometry.blocks =
       std::max<int64_t>(1, s.groups * ceil_divide(s.output_channels, geometry.block_rows) *
                                ceil_divide(s.input_channels, geometry.block_columns));

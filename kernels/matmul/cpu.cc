@@ -17,14 +17,28 @@ struct Block {
   const T* b;
 };
 
+/// How the blocks of a result are numbered: along the shorter side first. So a range of blocks is a
+/// part of the longer side, of which alone it packs an operand that no other range needs.
+struct BlockOrder {
+  bool rows_first;
+  int64_t inner, outer;  // blocks along the first and the other side
+
+  SGTC_INLINE explicit BlockOrder(const MatmulShape& s) : rows_first(s.rows < s.columns) {
+    const int64_t in_column = ceil_divide(s.rows, s.block_rows);
+    const int64_t in_row = ceil_divide(s.columns, s.block_columns);
+    inner = rows_first ? in_column : in_row;
+    outer = rows_first ? in_row : in_column;
+  }
+};
+
 template <typename T>
 SGTC_INLINE Block<T> block_at(const MatmulShape& s, void* const* tensors, int64_t index) {
-  const int64_t column_blocks = ceil_divide(s.columns, s.block_columns);
-  const int64_t row_blocks = ceil_divide(s.rows, s.block_rows);
+  const BlockOrder order(s);
+  const int64_t inner = index % order.inner, outer = index / order.inner % order.outer;
   Block<T> block;
-  block.column = index % column_blocks * s.block_columns;
-  block.row = index / column_blocks % row_blocks * s.block_rows;
-  block.batch = index / column_blocks / row_blocks;
+  block.row = (order.rows_first ? inner : outer) * s.block_rows;
+  block.column = (order.rows_first ? outer : inner) * s.block_columns;
+  block.batch = index / order.inner / order.outer;
   block.a = static_cast<const T*>(tensors[0]);
   block.b = static_cast<const T*>(tensors[1]);
   int64_t rest = block.batch;
@@ -84,29 +98,31 @@ SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* 
                                                          visit);
 }
 
-/// Neighbouring blocks make up one region, for which operands are packed once: whole rows of blocks
-/// as far as the range has them, else what it has of one row.
+/// Neighbouring blocks make up one region, for which operands are packed once: whole lines of
+/// blocks as far as the range has them, else what it has of one line.
 template <typename Tile, typename T>
 SGTC_INLINE void multiply_regions(const MatmulShape& s, void* const* args, void* const* tensors,
                                   int64_t begin, int64_t end) {
-  const int64_t in_row = ceil_divide(s.columns, s.block_columns);
-  const int64_t column_blocks = maximum(1, minimum(in_row, kMaxRegionColumns / s.block_columns));
-  const int64_t row_blocks = maximum(1, kMaxRegionRows / s.block_rows);
+  const BlockOrder order(s);
+  const int64_t most_rows = maximum(1, kMaxRegionRows / s.block_rows);
+  const int64_t most_columns = maximum(1, kMaxRegionColumns / s.block_columns);
+  const int64_t most_inner = order.rows_first ? most_rows : most_columns;
+  const int64_t most_outer = order.rows_first ? most_columns : most_rows;
   for (int64_t index = begin; index < end;) {
-    const Block<T> first = block_at<T>(s, tensors, index);
-    int64_t width = minimum(in_row - index % in_row, end - index), height = 1;
-    if (width == in_row) {
-      const int64_t below = ceil_divide(s.rows - first.row, s.block_rows);
-      height = minimum(minimum(row_blocks, below), (end - index) / in_row);
+    int64_t length = minimum(order.inner - index % order.inner, end - index), lines = 1;
+    if (length == order.inner) {
+      const int64_t left = order.outer - index / order.inner % order.outer;
+      lines = minimum(minimum(most_outer, left), (end - index) / order.inner);
     }
-    const int64_t rows = minimum(height * s.block_rows, s.rows - first.row);
-    for (int64_t at = 0; at < width; at += column_blocks) {
+    for (int64_t at = 0; at < length; at += most_inner) {
       const Block<T> block = block_at<T>(s, tensors, index + at);
-      const int64_t blocks = minimum(column_blocks, width - at);
-      multiply_region<Tile>(s, args, tensors, block, rows,
-                            minimum(blocks * s.block_columns, s.columns - block.column));
+      const int64_t blocks = minimum(most_inner, length - at);
+      const int64_t rows = (order.rows_first ? blocks : lines) * s.block_rows;
+      const int64_t columns = (order.rows_first ? lines : blocks) * s.block_columns;
+      multiply_region<Tile>(s, args, tensors, block, minimum(rows, s.rows - block.row),
+                            minimum(columns, s.columns - block.column));
     }
-    index += height * width;
+    index += lines * length;
   }
 }
 

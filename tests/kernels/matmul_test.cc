@@ -128,15 +128,17 @@ TEST_CASE("matmul adds chains of fused multiply-adds, for all transpositions and
 }
 
 TEST_CASE("the bits of matmul depend on no tile size, vector width or split over threads") {
-  const Sizes s = {2, 100, 70, 4400, false, false};
-  const auto a = random_numbers(s.batch * s.rows * s.depth, 3);
-  const auto b = random_numbers(s.batch * s.columns * s.depth, 4);
-  const std::vector<float> expected = multiply(shape_of(s, 192, 128, false), a, b, 1000);
-  for (const bool wide : {false, true}) {
-    for (const int64_t rows : {12, 24, 96}) {
-      for (const int64_t columns : {32, 64}) {
-        for (const int64_t step : {1, 3}) {
-          CHECK(same_bits(multiply(shape_of(s, rows, columns, wide), a, b, step), expected));
+  for (const Sizes& s : {Sizes{2, 100, 70, 4400, false, false}, {2, 50, 340, 300, false, true}}) {
+    const auto a = random_numbers(s.batch * s.rows * s.depth, 3);
+    const auto b = random_numbers(s.batch * s.columns * s.depth, 4);
+    const std::vector<float> expected = multiply(shape_of(s, 192, 128, false), a, b, 1000);
+    CHECK(same_bits(expected, reference(shape_of(s, 192, 128, false), a, b)));
+    for (const bool wide : {false, true}) {
+      for (const int64_t rows : {12, 24, 96}) {
+        for (const int64_t columns : {32, 64}) {
+          for (const int64_t step : {1, 3, 8}) {
+            CHECK(same_bits(multiply(shape_of(s, rows, columns, wide), a, b, step), expected));
+          }
         }
       }
     }
