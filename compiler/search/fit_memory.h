@@ -70,7 +70,7 @@ struct OtherStep {
 /// Throws Error about a step that exceeds the budget: what is live at its peak, and which of
 /// `others` and of larger budgets fit, the cheapest first, with their predicted steps. Of others
 /// whose options begin with one word, as many are tried as lower the peak, up to the first that
-/// fits.
+/// fits; one that does not lower it is passed over.
 [[noreturn]] void refuse_memory(const FittedStep& found, const MemoryRequest& request,
                                 const std::vector<OtherStep>& others);
 

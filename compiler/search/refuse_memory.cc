@@ -10,7 +10,14 @@
 namespace sgtc {
 namespace {
 
-constexpr double kLeastGain = 0.98;  // more of a kind is not tried if its peak falls by less
+constexpr double kLeastGain = 0.98;  // what lowers the peak by less does not help
+constexpr int kMostMisses = 2;       // of a kind, after which more of it is not tried
+
+// What the next way of a kind must be below.
+struct Goal {
+  int64_t peak_bytes = 0;
+  int misses = 0;  // ways in a row that did not help
+};
 
 struct Way {
   std::string option;
@@ -38,17 +45,21 @@ std::string first_word(const std::string& option) { return option.substr(0, opti
 std::vector<Way> ways_that_fit(const FittedStep& found, const MemoryRequest& request,
                                const std::vector<OtherStep>& others) {
   std::vector<Way> ways = {{"--memory " + budget_text(found.peak_bytes), 1, found}};
-  std::map<std::string, int64_t>
-      goals;  // by first word: what the next one of its kind must be below
+  std::map<std::string, Goal> goals;  // by first word
   for (const OtherStep& other : others) {
-    const auto goal = goals.try_emplace(first_word(other.option), found.peak_bytes).first;
-    if (goal->second == 0) continue;
+    Goal& goal = goals.try_emplace(first_word(other.option), Goal{found.peak_bytes}).first->second;
+    if (goal.misses == kMostMisses) continue;
     const std::optional<FittedStep> step = other.fit();
     const bool helps = step && static_cast<double>(step->peak_bytes) <
-                                   kLeastGain * static_cast<double>(goal->second);
-    const bool is_enough = helps && step->peak_bytes <= request.budget;
-    if (is_enough) ways.push_back({other.option, other.ranks, *step});
-    goal->second = helps && !is_enough ? step->peak_bytes : 0;
+                                   kLeastGain * static_cast<double>(goal.peak_bytes);
+    if (helps && step->peak_bytes <= request.budget) {
+      ways.push_back({other.option, other.ranks, *step});
+      goal.misses = kMostMisses;  // more of it costs more
+    } else if (helps) {
+      goal = {step->peak_bytes};
+    } else {
+      ++goal.misses;
+    }
   }
   std::stable_sort(ways.begin(), ways.end(),
                    [](const Way& a, const Way& b) { return a.cost() < b.cost(); });

@@ -127,12 +127,10 @@ double brute_force(const Graph& graph, int64_t stages, const MemoryRequest& requ
   return best;
 }
 
-}  // namespace
-
-TEST_CASE("cut, micro-batches in flight and recomputation are as good as the best of all") {
-  std::mt19937_64 random(11);
-  int compared = 0;
-  for (int round = 0; round < 12; ++round) {
+// Compares so many random graphs, of another kind each, with brute force.
+void compare_with_brute_force(int graphs, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < graphs; ++round) {
     const int64_t stages = 2 + round % 2;
     const int layers = stages == 2 ? 3 + round % 3 : 3;
     const Graph graph = training_graph(random_layers(random, layers, 3 + round % 2));
@@ -152,7 +150,47 @@ TEST_CASE("cut, micro-batches in flight and recomputation are as good as the bes
     CHECK(found.peak_bytes <= request.budget);
     CHECK(found.seconds <= 1.02 * best);
     CHECK(fault_texts(planner.plan_of(found.plan)).empty());
-    ++compared;
   }
-  CHECK(compared == 12);
+}
+
+// What refuse_memory says of a step of 1000 bytes that may have 500, and of ways of such peaks.
+std::string refusal(const std::vector<std::pair<std::string, int64_t>>& ways) {
+  FittedStep found;
+  found.seconds = found.seconds_without = 1;
+  found.peak_bytes = 1000;
+  std::vector<OtherStep> others;
+  for (const auto& [option, peak] : ways) {
+    FittedStep step = found;
+    step.peak_bytes = peak;
+    others.push_back({option, 1, [step] { return step; }});
+  }
+  MemoryRequest request;
+  request.budget = 500;
+  try {
+    refuse_memory(found, request, others);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cut, micro-batches in flight and recomputation are as good as the best of all") {
+  compare_with_brute_force(12, 11);
+}
+
+TEST_CASE("the same on 200 graphs", "[.][many]") { compare_with_brute_force(200, 12); }
+
+TEST_CASE("the first way of a kind that fits is named, behind one that does not help") {
+  const std::string text =
+      refusal({{"--mesh 2x1", 995}, {"--mesh 4x1", 400}, {"--mesh 8x1", 300}, {"--dim B=2", 700}});
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\n  --mesh 4x1: 400 B per rank"));
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("2x1"));
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("8x1"));
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("--dim"));
+}
+
+TEST_CASE("more of a kind is not tried where two in a row do not help") {
+  const std::string text = refusal({{"--mesh 2x1", 995}, {"--mesh 4x1", 990}, {"--mesh 8x1", 300}});
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("--mesh"));
 }
