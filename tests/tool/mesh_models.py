@@ -7,10 +7,10 @@ import numpy as np
 BATCH, VOCABULARY, LENGTH, CLASSES = 2, 50, 12, 10
 
 
-def write_gpt2(bench, dropout=0.1, layers=4):
+def write_gpt2(bench, dropout=0.1, layers=4, vocabulary=VOCABULARY):
     """Tied embeddings: the first and the last stage of a pipeline hold copies of one parameter."""
     bench.model("gpt2", "--batch", BATCH, "--layers", layers, "--width", 32, "--heads", 2,
-                "--vocab", VOCABULARY, "--seq", LENGTH, "--dropout", dropout)
+                "--vocab", vocabulary, "--seq", LENGTH, "--dropout", dropout)
 
 
 def gpt2_data(samples=32):

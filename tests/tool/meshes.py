@@ -125,6 +125,22 @@ def test_replicas_that_share_the_optimizer_have_the_bits_of_those_that_do_not(be
                                        rtol=1e-6)
 
 
+def test_both_ends_of_a_pipeline_share_the_moments_of_a_tied_embedding(bench):
+    write_gpt2(bench, dropout=0, vocabulary=128)  # large enough to be shared out
+    compile_meshes(bench, ["1x1"], 4, "--optimizer", "adamw", output="one")
+    compile_meshes(bench, ["2x2"], 2, "--optimizer", "adamw", output="whole")
+    compile_meshes(bench, ["2x2"], 2, "--optimizer", "adamw", "--shard", "optimizer", "--emit",
+                   f"plan-json={bench.path('plan.json')}", "--emit", "exe", output="shared")
+    plan = json.loads(bench.path("plan.json").read_text())[0]
+    assert [(state["position"], state["shards"]) for state in plan["states"]
+            if state["name"] == "wte.weight.exp_avg"] == [(0, 2), (1, 2)]
+    expected = train(bench, "1x1", gpt2_data(), steps=4, program="one")
+    whole = train(bench, "2x2", gpt2_data(), steps=4, program="whole")
+    shared = train(bench, "2x2", gpt2_data(), steps=4, program="shared")
+    assert (shared.column("loss"), shared.weights) == (whole.column("loss"), whole.weights)
+    np.testing.assert_allclose(shared.column("loss"), expected.column("loss"), rtol=1e-5)
+
+
 def test_replicas_that_share_the_optimizer_hold_a_part_of_the_moments(bench):
     bench.model("mlp", "--batch", 4, "--inputs", 64, "--hidden", "256,256", "--classes", 10)
     whole = moment_elements(bench, "1x4")
