@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "passes/block_parts.h"
 #include "passes/channels_last_geometry.h"
 #include "passes/window_shapes.h"
 #include "support/diagnostics.h"
@@ -24,17 +25,6 @@ constexpr int64_t kBlockElements = 16384;         // elementwise work of a block
 constexpr int64_t kScatterColumns = 64;
 constexpr int64_t kAttentionRows = 48;
 constexpr int64_t kLeastWholeHeads = 8;  // fewer are split, which costs 7 products instead of 5
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t step) {
-  return ceil_divide(std::max<int64_t>(a, 1), step) * step;
-}
-
-// The least multiple of `step` of which as many cover `size` as of `most`: ranges of blocks are
-// equal work then.
-int64_t even_part(int64_t size, int64_t most, int64_t step) {
-  return round_up(ceil_divide(size, std::max<int64_t>(1, ceil_divide(size, most))), step);
-}
 
 int64_t product(const Shape& shape, size_t begin, size_t end) {
   int64_t result = 1;

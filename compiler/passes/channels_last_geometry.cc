@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "include/conv_box.h"
+#include "passes/block_parts.h"
 
 namespace sgtc {
 namespace {
@@ -20,9 +21,6 @@ constexpr int64_t kMinRows = 48;
 constexpr int64_t kRowStep = 12;
 constexpr int64_t kGradientChannels = 16;
 constexpr int64_t kGradientRows = 48;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t step) { return ceil_divide(a, step) * step; }
 
 // Samples and positions of the grid, outermost first.
 using Extents = std::array<int64_t, 1 + kernels::kSpatial>;
@@ -134,8 +132,7 @@ std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Directio
       geometry.block_columns = channels;
     }
   }
-  const int64_t row_blocks = ceil_divide(s.output_channels, kGradientRows);
-  geometry.block_rows = round_up(ceil_divide(s.output_channels, row_blocks), kRowStep);
+  geometry.block_rows = even_part(s.output_channels, kGradientRows, kRowStep);
   geometry.blocks =
       std::max<int64_t>(1, s.groups * ceil_divide(s.output_channels, geometry.block_rows) *
                                ceil_divide(s.input_channels, geometry.block_columns));
