@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kCyclesPerMemoryByte = 0.25;
 constexpr double kCyclesPerCacheByte = 0.0625;
+constexpr double kScalarPart = 0.25;    // what one number takes of the time of 16
 constexpr double kCyclesPerLane = 2.5;  // of an access that is not a plain vector
 
 double compute_cycles(Op op) {
@@ -127,7 +128,9 @@ double estimate_cycles(const LoopNest& nest) {
   }
   for (const Expression& expression : nest.expressions) {
     if (expression.level == Level::kElement) continue;
-    double times = expression.level == Level::kRow ? row_vectors : 1;
+    const bool is_row = expression.level == Level::kRow;
+    const bool is_vector = is_row && nest.order == ReductionOrder::kSequential;
+    const double times = (is_row ? row_vectors : 1) * (is_vector ? 1 : kScalarPart);
     cycles += times * expression_cycles(nest, expression, false);
   }
   for (const Store& store : nest.stores) {
