@@ -46,9 +46,7 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
   graph = passes.run("eliminate-common-subexpressions",
                      [&] { return eliminate_common_subexpressions(graph); });
   // After equal values were merged, which would undo it.
-  if (target.is_gpu()) {
-    graph = passes.run("recompute-elementwise", [&] { return recompute_elementwise(graph); });
-  }
+  graph = passes.run("recompute-elementwise", [&] { return recompute_elementwise(graph, target); });
   // Last of the value-level passes: no value is added from here on except by splitting.
   graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
   // Types are final, so it is known which attentions the target has a kernel for.

@@ -6,45 +6,9 @@
 namespace sgtc {
 namespace {
 
-constexpr double kCyclesPerMemoryByte = 0.25;
 constexpr double kCyclesPerCacheByte = 0.0625;
 constexpr double kScalarPart = 0.25;    // what one number takes of the time of 16
 constexpr double kCyclesPerLane = 2.5;  // of an access that is not a plain vector
-
-double compute_cycles(Op op) {
-  switch (op) {
-    case Op::kExp:
-    case Op::kLog:
-    case Op::kSin:
-    case Op::kCos:
-    case Op::kTanh:
-    case Op::kSigmoid:
-      return 25;
-    case Op::kTan:
-    case Op::kAsin:
-    case Op::kAcos:
-    case Op::kAtan:
-    case Op::kSinh:
-    case Op::kCosh:
-    case Op::kAsinh:
-    case Op::kAcosh:
-    case Op::kAtanh:
-    case Op::kErf:
-    case Op::kSoftplus:
-      return 40;
-    case Op::kPow:
-    case Op::kFmod:
-    case Op::kMod:
-      return 80;
-    case Op::kDiv:
-    case Op::kSqrt:
-    case Op::kRsqrt:
-    case Op::kReciprocal:
-      return 10;
-    default:
-      return 2;
-  }
-}
 
 enum class Access : uint8_t { kPlain, kBroadcast, kScattered };
 
@@ -99,6 +63,41 @@ double store_cycles(const LoopNest& nest, const Store& store) {
 }
 
 }  // namespace
+
+double compute_cycles(Op op) {
+  switch (op) {
+    case Op::kExp:
+    case Op::kLog:
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kTanh:
+    case Op::kSigmoid:
+      return 25;
+    case Op::kTan:
+    case Op::kAsin:
+    case Op::kAcos:
+    case Op::kAtan:
+    case Op::kSinh:
+    case Op::kCosh:
+    case Op::kAsinh:
+    case Op::kAcosh:
+    case Op::kAtanh:
+    case Op::kErf:
+    case Op::kSoftplus:
+      return 40;
+    case Op::kPow:
+    case Op::kFmod:
+    case Op::kMod:
+      return 80;
+    case Op::kDiv:
+    case Op::kSqrt:
+    case Op::kRsqrt:
+    case Op::kReciprocal:
+      return 10;
+    default:
+      return 2;
+  }
+}
 
 double estimate_cycles(const LoopNest& nest) {
   BlockGrid grid = block_grid(nest);

@@ -9,6 +9,12 @@ namespace sgtc {
 /// price of each operator, and memory traffic; later sweeps over a row find it in the cache.
 double estimate_cycles(const LoopNest& nest);
 
+/// Cycles of an elementwise operator on a vector of 16 elements.
+double compute_cycles(Op op);
+
+/// Cycles for a byte that a kernel reads from memory, or writes there.
+inline constexpr double kCyclesPerMemoryByte = 0.25;
+
 /// What launching a kernel costs, in the same unit.
 inline constexpr double kLaunchCycles = 4000;
 

@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "ir/clone.h"
+#include "passes/anchor_geometry.h"
 #include "passes/build_loop_nest.h"
+#include "passes/nest_cost.h"
 
 namespace sgtc {
 namespace {
 
 constexpr int64_t kSmallElements = 4096;  // always read from memory
 constexpr size_t kMostNodes = 24;         // of a chain
+constexpr double kSharers = 2;            // threads of a CPU that wait for memory at once
 
 bool is_cheap(Op op) {
   switch (op) {
@@ -42,8 +45,12 @@ bool is_cheap(Op op) {
 
 class Recomputer {
  public:
-  explicit Recomputer(const Graph& graph)
-      : graph_(graph), cloner_(graph), users_(users_of(graph)), chains_(graph.values.size()) {}
+  Recomputer(const Graph& graph, const KernelTarget& target)
+      : graph_(graph),
+        is_gpu_(target.is_gpu()),
+        cloner_(graph),
+        users_(users_of(graph)),
+        chains_(graph.values.size()) {}
 
   Graph run() {
     for (const Node& node : graph_.nodes) {
@@ -90,6 +97,10 @@ class Recomputer {
     const ValueId result = node.results[0];
     const int64_t bytes = bytes_of(result);
     if (!is_cheap(node.op) || !has_steps(node.phase) || bytes == 0) return;
+    if (!is_gpu_ && std::any_of(node.operands.begin(), node.operands.end(),
+                                [&](ValueId operand) { return is_in_registers(operand); })) {
+      return;
+    }
     Chain chain;
     chain.nodes.insert(graph_.value(result).producer);
     for (ValueId operand : node.operands) {
@@ -101,7 +112,33 @@ class Recomputer {
     for (ValueId source : chain.sources) chain.bytes += bytes_of(source);
     const int64_t most = is_stored_anyway(result) ? bytes - 1 : bytes;
     if (chain.bytes > most || chain.nodes.size() > kMostNodes) return;
+    if (!is_gpu_ && cycles_of(chain) > memory_cycles(graph_.dtype(result))) return;
     chains_[static_cast<size_t>(result)] = std::move(chain);
+  }
+
+  // A contraction's result, reshaped or not, that one node reads: the epilogue stores what becomes
+  // of it, and not the result itself.
+  bool is_in_registers(ValueId id) const {
+    const Node* producer = graph_.producer(id);
+    if (producer == nullptr || users_[static_cast<size_t>(id)].size() > 1) return false;
+    if (producer->op == Op::kReshape) return is_in_registers(producer->operands[0]);
+    return anchor_visits_tiles(producer->op, graph_.dtype(id));
+  }
+
+  // Of a CPU, for 16 elements.
+  double cycles_of(const Chain& chain) const {
+    double cycles = 0;
+    for (NodeId id : chain.nodes) {
+      const Op op = graph_.node(id).op;
+      if (info(op).kind == OpKind::kElementwise) cycles += compute_cycles(op);
+    }
+    return cycles;
+  }
+
+  // Of a CPU, for writing and reading 16 elements by one of the threads that share memory.
+  static double memory_cycles(DType dtype) {
+    const double access = kCyclesPerMemoryByte * static_cast<double>(kLanes * size_of(dtype));
+    return 2 * access * kSharers;
   }
 
   bool wants_chain(const Node& reader, ValueId operand) const {
@@ -147,6 +184,7 @@ class Recomputer {
   }
 
   const Graph& graph_;
+  const bool is_gpu_;
   Cloner cloner_;
   const std::vector<std::vector<NodeId>> users_;
   std::vector<Chain> chains_;  // of each value
@@ -154,6 +192,8 @@ class Recomputer {
 
 }  // namespace
 
-Graph recompute_elementwise(const Graph& graph) { return Recomputer(graph).run(); }
+Graph recompute_elementwise(const Graph& graph, const KernelTarget& target) {
+  return Recomputer(graph, target).run();
+}
 
 }  // namespace sgtc

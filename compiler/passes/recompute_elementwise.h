@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "passes/kernel_target.h"
 
 namespace sgtc {
 
@@ -15,8 +16,9 @@ namespace sgtc {
 /// Readers of the backward phase get their own chain for values of the forward phase; inside of a
 /// phase readers do where the chain's operands have fewer bytes, such as a bf16 tensor that is cast
 /// to f32. Contractions and other written kernels read what is in memory. Values keep their bits.
-/// For GPUs, where memory costs more than arithmetic; runs before fusion and after equal values
-/// were merged, which would undo it. What nobody reads any more is left in the graph.
-Graph recompute_elementwise(const Graph& graph);
+/// On a GPU memory costs more than any of these operators; on a CPU a chain may cost no more than
+/// writing and reading the value. Runs before fusion and after equal values were merged, which
+/// would undo it. What nobody reads any more is left in the graph.
+Graph recompute_elementwise(const Graph& graph, const KernelTarget& target);
 
 }  // namespace sgtc

@@ -17,8 +17,8 @@ std::string left_of(const Graph& graph) {
   return std::regex_replace(text.substr(text.find('\n') + 1), types_and_numbers, "");
 }
 
-std::string recomputed(const std::string& text) {
-  const Graph graph = recompute_elementwise(parse_graph(text));
+std::string recomputed(const std::string& text, const KernelTarget& target = kHopperTarget) {
+  const Graph graph = recompute_elementwise(parse_graph(text), target);
   verify(graph, "recompute-elementwise");
   return left_of(graph);
 }
@@ -89,6 +89,29 @@ TEST_CASE("readers of one phase get chains from narrower operands alone") {
         "feed %a: bf16[64,128]\n%cast = cast(%a) {to=\"f32\"}\n%y = neg(%cast)\n"
         "%cast_1 = cast(%a) {to=\"f32\"}\n%z = exp(%cast_1)\n" +
             kOutput);
+}
+
+TEST_CASE("on a CPU a chain costs no more than its value in memory") {
+  const std::string chain = "feed %a: f32[64,128]\n%s = mul(%a, %a)\n%t = tanh(%s)\n%y = neg(%t)\n";
+  const std::string cheap = recomputed(chain + "%z = neg(%t) @backward\n" + kOutput, kCpuTarget);
+  CHECK(cheap.find("%tanh = tanh(%mul) @backward\n%z = neg(%tanh) @backward") != std::string::npos);
+  const std::string costly =
+      "feed %a: f32[64,128]\n%r = tanh(%a)\n%s = tanh(%r)\n%t = tanh(%s)\n%u = neg(%t)\n"
+      "%y = neg(%u)\n"
+      "%z = exp(%u) @backward\n" +
+      kOutput;
+  const std::string kept = recomputed(costly, kCpuTarget);
+  CHECK(kept.find("%neg = neg(%t) @backward\n%z = exp(%neg) @backward") != std::string::npos);
+}
+
+TEST_CASE("on a CPU what a product's epilogue has made of it is kept, not the product") {
+  const std::string result = recomputed(
+      "feed %a: f32[64,128]\nfeed %b: f32[128,128]\nfeed %c: f32[128]\n"
+      "%m = matmul(%a, %b)\n%r = reshape(%m) {shape=[2,32,128]}\n%s = add(%r, %c)\n"
+      "%t = tanh(%s)\n%y = neg(%t)\n%z = neg(%t) @backward\n" +
+          kOutput,
+      kCpuTarget);
+  CHECK(result.find("%tanh = tanh(%s) @backward\n%z = neg(%tanh) @backward") != std::string::npos);
 }
 
 TEST_CASE("expensive functions and small values are read") {

@@ -21,7 +21,7 @@ constexpr int64_t kLargeElements = 1 << 18;
 // As the pipeline does it.
 Graph optimize(Graph graph) {
   graph = eliminate_common_subexpressions(simplify(fold_constants(graph)));
-  graph = eliminate_dead_nodes(recompute_elementwise(graph));
+  graph = eliminate_dead_nodes(recompute_elementwise(graph, kHopperTarget));
   return relax_functions(split_reductions(graph, kGpuReductionSplit));
 }
 
