@@ -9,8 +9,8 @@
 namespace sgtc::runtime {
 
 // Either this sees that others wait, or they see the new number before they sleep.
-void DoneCounter::count() {
-  done_.fetch_add(1, std::memory_order_seq_cst);
+void DoneCounter::count(uint32_t number) {
+  done_.fetch_add(number, std::memory_order_seq_cst);
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &done_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }

@@ -12,7 +12,7 @@ class DoneCounter {
  public:
   /// While nobody counts or waits.
   void reset() { done_.store(0, std::memory_order_relaxed); }
-  void count();
+  void count(uint32_t number = 1);
   /// Returns when at least `number` things are done, and less than 2^31 more: after `spins` looks
   /// it sleeps.
   void wait_for(uint32_t number, int spins);

@@ -16,7 +16,9 @@ constexpr int kSpins = 4000;  // some ten microseconds
 }  // namespace
 
 ThreadPool::ThreadPool(int64_t threads, bool may_bind)
-    : threads_(threads), allowed_cpus_(allowed_cpus()) {
+    : threads_(threads),
+      allowed_cpus_(allowed_cpus()),
+      ranges_(static_cast<size_t>(threads)) {
   const bool enough = static_cast<int64_t>(allowed_cpus_.size()) >= threads;
   if (enough) spins_ = kSpins;
   binds_ = may_bind && enough && threads > 1 && !binding_is_off();
@@ -54,15 +56,27 @@ void* ThreadPool::work(void* argument) {
   for (uint32_t call = 1;; ++call) {
     pool.started_.wait_for(call, pool.spins_);
     if (pool.stopping_) return nullptr;
-    pool.run_part(worker.index);
-    pool.finished_.count();
+    pool.take_part(worker.index);
   }
 }
 
-void ThreadPool::run_part(int64_t index) const {
-  const int64_t begin = blocks_ * index / threads_;
-  const int64_t end = blocks_ * (index + 1) / threads_;
-  if (begin < end) function_(arguments_, begin, end, micro_batch_);
+// A thread that comes late may find the blocks of a later call: they are as good.
+void ThreadPool::take_part(int64_t index) {
+  BlockRange& own = ranges_[static_cast<size_t>(index)];
+  for (Blocks blocks; (blocks = own.take_front()).size() > 0;) run_blocks(blocks);
+  for (;;) {
+    const auto longest = std::max_element(
+        ranges_.begin(), ranges_.end(),
+        [](const BlockRange& a, const BlockRange& b) { return a.size() < b.size(); });
+    if (longest->size() == 0) return;
+    run_blocks(longest->take_back());
+  }
+}
+
+void ThreadPool::run_blocks(Blocks blocks) {
+  if (blocks.size() == 0) return;
+  function_(arguments_, blocks.begin, blocks.end, micro_batch_);
+  finished_.count(blocks.size());
 }
 
 void ThreadPool::run(decltype(SgtcKernel::function) function, void* const* arguments,
@@ -73,12 +87,15 @@ void ThreadPool::run(decltype(SgtcKernel::function) function, void* const* argum
   }
   function_ = function;
   arguments_ = arguments;
-  blocks_ = blocks;
   micro_batch_ = micro_batch;
-  parts_ += static_cast<uint32_t>(threads_ - 1);
+  blocks_ += static_cast<uint32_t>(blocks);
+  const auto bound = [&](int64_t i) { return static_cast<uint32_t>(blocks * i / threads_); };
+  for (int64_t i = 0; i < threads_; ++i) {
+    ranges_[static_cast<size_t>(i)].fill({bound(i), bound(i + 1)});
+  }
   started_.count();
-  run_part(0);
-  finished_.wait_for(parts_, spins_);
+  take_part(0);
+  finished_.wait_for(blocks_, spins_);
 }
 
 bool binding_is_off() {

@@ -1,6 +1,10 @@
 #include "runtime/executor.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -22,6 +26,27 @@ void note_call(void* const* arguments, int64_t begin, int64_t end, int64_t micro
 void count_blocks(void* const* arguments, int64_t begin, int64_t end, int64_t micro_batch) {
   int64_t* counts = static_cast<int64_t*>(arguments[0]);
   for (int64_t i = begin; i < end; ++i) counts[i] += 1 + micro_batch;
+}
+
+constexpr int64_t kPart = 32;  // blocks of each of two threads
+
+struct LastBlocks {
+  std::atomic<int64_t> runs = 0;
+  int64_t seen = 0;  // by block 0
+};
+
+// Block 0 goes on when the last blocks of its thread's part have been run by another thread.
+void wait_for_others(void* const* arguments, int64_t begin, int64_t end, int64_t blocks) {
+  auto& [runs, seen] = *static_cast<LastBlocks*>(arguments[0]);
+  for (int64_t i = begin; i < end; ++i) {
+    if (i == 0) {
+      const time_t latest = time(nullptr) + 20;
+      while (runs < blocks && time(nullptr) < latest) usleep(100);
+      seen = runs;
+    } else if (i >= kPart - blocks && i < kPart) {
+      ++runs;
+    }
+  }
 }
 
 const SgtcKernel kKernels[] = {{"note", note_call}, {"count", count_blocks}};
@@ -145,6 +170,14 @@ TEST_CASE("threads share the blocks of a call, each exactly once") {
       }
     }
   }
+}
+
+TEST_CASE("a thread that is done with its part takes from that of a slow one") {
+  ThreadPool pool(2);
+  LastBlocks last;
+  void* arguments[] = {&last};
+  pool.run(wait_for_others, arguments, 2 * kPart, kPart / 4);
+  CHECK(last.seen == kPart / 4);
 }
 
 TEST_CASE("threads that slept wake up for the next call") {
