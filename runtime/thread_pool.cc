@@ -12,6 +12,8 @@ namespace sgtc::runtime {
 namespace {
 
 constexpr int kSpins = 4000;  // some ten microseconds
+// Kernels keep what they pack on the stack: some MiB, and the default may be two.
+constexpr size_t kStackBytes = size_t{16} << 20;
 
 }  // namespace
 
@@ -24,16 +26,20 @@ ThreadPool::ThreadPool(int64_t threads, bool may_bind)
   binds_ = may_bind && enough && threads > 1 && !binding_is_off();
   workers_.resize(static_cast<size_t>(threads - 1));
   pin(pthread_self(), 0);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
   for (int64_t i = 1; i < threads; ++i) {
     Worker& worker = workers_[static_cast<size_t>(i - 1)];
     worker.pool = this;
     worker.index = i;
-    if (pthread_create(&worker.thread, nullptr, work, &worker) != 0) {
+    if (pthread_create(&worker.thread, &attributes, work, &worker) != 0) {
       die("threads", format("cannot start thread %ld", static_cast<long>(i + 1)),
           "use fewer with --threads");
     }
     pin(worker.thread, i);
   }
+  pthread_attr_destroy(&attributes);
 }
 
 ThreadPool::~ThreadPool() {

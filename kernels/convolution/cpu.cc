@@ -177,8 +177,12 @@ struct Convolution {
   SGTC_INLINE void multiply(const ConvBlock& block, int64_t batch, int64_t channels,
                             int64_t columns, int64_t depth, PackA pack_a, PackB pack_b) const {
     const int64_t first_row = block.group * (channels / s.groups) + block.row;
-    multiply_tile<Tile, kMaxBlockRows, kMaxBlockColumns>(
-        block.rows, block.columns, depth, pack_a, pack_b,
+    alignas(64) E panels_a[kMaxBlockRows * Tile::kDepth];
+    alignas(64) E panels_b[kMaxBlockColumns * Tile::kDepth];
+    PackedOperand<Tile::kRows, E, PackA> a(pack_a, panels_a);
+    PackedOperand<Tile::kColumns, E, PackB> b(pack_b, panels_b);
+    multiply_operands<Tile, kMaxBlockRows * kMaxBlockColumns>(
+        block.rows, block.columns, depth, a, b,
         [&](int64_t row, int64_t column, V values, int64_t lanes) __attribute__((always_inline)) {
           store_result(args, result, channels, columns, batch, first_row + row,
                        block.column + column, values, lanes);

@@ -59,12 +59,13 @@ class WeightGradient {
       pack_gradient(gradient);
       pack_strip_columns();
       const int64_t depth = strip_.positions();
-      for_each_tile(
-          row_tiles_, column_tiles_, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
-            multiply_panels<Tile>(
-                memory_.a + i * Tile::kRows * depth, memory_.b + j * Tile::kColumns * depth,
-                memory_.c + (j * row_tiles_ + i) * Tile::kElements, depth, box % kGroup == 0);
-          });
+      for_each_tile(row_tiles_, column_tiles_,
+                    [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+                      multiply_panels<Tile>({memory_.a + i * Tile::kRows * depth, 1, Tile::kRows},
+                                            memory_.b + j * Tile::kColumns * depth,
+                                            memory_.c + (j * row_tiles_ + i) * Tile::kElements,
+                                            depth, box % kGroup == 0);
+                    });
       if (boxes > kGroup && (box % kGroup == kGroup - 1 || box == boxes - 1)) {
         add_tiles<Tile>(memory_.total, memory_.c, tiles, box < kGroup);
       }

@@ -18,9 +18,9 @@ namespace sgtc::kernels {
 /// Largest tiles of a contraction; tiles have a multiple of 12 rows and of 32 columns.
 inline constexpr int64_t kMaxBlockRows = 192;
 inline constexpr int64_t kMaxBlockColumns = 128;
-/// What a matrix product packs at once, of neighbouring blocks.
+/// What a matrix product computes at once, of neighbouring blocks.
 inline constexpr int64_t kMaxRegionRows = 384;
-inline constexpr int64_t kMaxRegionColumns = 256;
+inline constexpr int64_t kMaxRegionColumns = 512;
 inline constexpr int64_t kAttentionRows = 48;
 inline constexpr int64_t kMaxDims = 8;
 inline constexpr int64_t kSpatial = 3;

@@ -5,8 +5,9 @@
 // (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008) is taken: copy
 // both operands, a slice of the depth at a time, into panels in the order in which the inner loop
 // reads them, and keep a small tile of C in registers for the whole slice. What differs:
-// - An operand is a function that packs a panel, so a convolution needs no matrix in memory: its
-//   packing reads the image (matmul, convolution and attention share this file).
+// - An operand is an object that gives its panels (PackedOperand and what else has its functions),
+//   so a convolution needs no matrix in memory: its packing reads the image. Packing is up to a
+//   sixth of the time, so an operand may leave lines where they lie (kernels/matmul/operands.h).
 // - The order of a sum follows its length alone. One chain of n additions loses up to n roundings,
 //   which long products (18432 terms and more in weight gradients of convolutions) cannot afford.
 //   So each slice of kDepth terms is a chain of fused multiply-adds of its own that starts from
@@ -48,27 +49,35 @@ using DoubleTile = RegisterTile<double, 2, 1>;
 template <typename Tile>
 using SlimTile = RegisterTile<typename Tile::E, Tile::kRows, 1>;
 
-/// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where a holds `depth` columns of kRows
-/// elements and b `depth` rows of kColumns elements. Elements of a b are chains of fused
-/// multiply-adds from zero.
+/// The lines of an operand that a tile has, along the depth: element k of line i is
+/// at[i * line_stride + k * depth_stride].
+template <typename E>
+struct Panel {
+  const E* at;
+  int64_t line_stride, depth_stride;
+};
+
+/// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where b holds `depth` rows of kColumns
+/// elements. Elements of a b are chains of fused multiply-adds from zero. Unrolled, because the
+/// counting takes issue slots that a core may share with another hardware thread.
 template <typename Tile>
-SGTC_INLINE void multiply_panels(const typename Tile::E* a, const typename Tile::E* b,
+SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile::E* b,
                                  typename Tile::E* c, int64_t depth, bool first) {
   using E = typename Tile::E;
   using V = typename Tile::V;
   V sums[Tile::kRows][Tile::kVectors] = {};
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll_count(4)
   for (int64_t k = 0; k < depth; ++k) {
     V row[Tile::kVectors];
 #pragma clang loop unroll(full)
     for (int j = 0; j < Tile::kVectors; ++j) row[j] = load<V>(b + j * kLanes);
 #pragma clang loop unroll(full)
     for (int i = 0; i < Tile::kRows; ++i) {
-      const V factor = splat<V>(a[i]);
+      const V factor = splat<V>(a.at[i * a.line_stride]);
 #pragma clang loop unroll(full)
       for (int j = 0; j < Tile::kVectors; ++j) sums[i][j] = fma(factor, row[j], sums[i][j]);
     }
-    a += Tile::kRows;
+    a.at += a.depth_stride;
     b += Tile::kColumns;
   }
 #pragma clang loop unroll(full)
@@ -82,16 +91,23 @@ SGTC_INLINE void multiply_panels(const typename Tile::E* a, const typename Tile:
 }
 
 /// Calls use(row tile, column tile) for all tiles of a matrix, in an order in which a panel of B
-/// stays in the first-level cache and up to kHeldRowTiles panels of A in the second.
-template <typename Use>
-SGTC_INLINE void for_each_tile(int64_t row_tiles, int64_t column_tiles, Use use) {
+/// stays in the first-level cache and up to kHeldRowTiles panels of A in the second; before the
+/// first of the tiles that use a panel of B one after another: begin(column tile).
+template <typename Begin, typename Use>
+SGTC_INLINE void for_each_tile(int64_t row_tiles, int64_t column_tiles, Begin begin, Use use) {
   constexpr int64_t kHeldRowTiles = 32;
   for (int64_t first = 0; first < row_tiles; first += kHeldRowTiles) {
     const int64_t last = minimum(first + kHeldRowTiles, row_tiles);
     for (int64_t j = 0; j < column_tiles; ++j) {
+      begin(j);
       for (int64_t i = first; i < last; ++i) use(i, j);
     }
   }
+}
+
+template <typename Use>
+SGTC_INLINE void for_each_tile(int64_t row_tiles, int64_t column_tiles, Use use) {
+  for_each_tile(row_tiles, column_tiles, [](int64_t) __attribute__((always_inline)) {}, use);
 }
 
 /// Packs `count` lines (rows of A or columns of B) into panels of Width lines; lines that are
@@ -126,29 +142,33 @@ SGTC_INLINE void pack_contiguous_lines(float* to, const float* from, int64_t str
 
 /// The same, when neighbouring lines lie next to each other in memory: element k of line i is
 /// from[k * stride + i]. Some rows are read at once, because a short read from each of many pages
-/// is what the hardware prefetches least, and not more than give a panel whole cache lines.
+/// is what the hardware prefetches least, and not more than give a panel whole cache lines; and not
+/// more panels at once than the first-level cache holds lines of equal place in each.
 template <int64_t Width, typename E, typename T>
 SGTC_INLINE void pack_across(E* to, const T* from, int64_t stride, int64_t count, int64_t depth) {
-  constexpr int64_t kRowsAtOnce = 8;
+  constexpr int64_t kRowsAtOnce = 8, kLinesAtOnce = 8 * Width;
   const int64_t whole = count / Width * Width;
-  for (int64_t first = 0; first < depth; first += kRowsAtOnce) {
-    const int64_t last = minimum(first + kRowsAtOnce, depth);
-    for (int64_t line = 0; line < whole; line += Width) {
-      for (int64_t k = first; k < last; ++k) {
-        T group[Width];
-        __builtin_memcpy(group, from + k * stride + line, sizeof(group));
-        E values[Width];
+  for (int64_t begin = 0; begin < whole; begin += kLinesAtOnce) {
+    const int64_t end = minimum(begin + kLinesAtOnce, whole);
+    for (int64_t first = 0; first < depth; first += kRowsAtOnce) {
+      const int64_t last = minimum(first + kRowsAtOnce, depth);
+      for (int64_t line = begin; line < end; line += Width) {
+        for (int64_t k = first; k < last; ++k) {
+          T group[Width];
+          __builtin_memcpy(group, from + k * stride + line, sizeof(group));
+          E values[Width];
 #pragma clang loop unroll(full)
-        for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
-        __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+          for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
+          __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+        }
       }
     }
-    if (whole == count) continue;
-    for (int64_t k = first; k < last; ++k) {
-      for (int64_t i = 0; i < Width; ++i) {
-        to[whole * depth + k * Width + i] =
-            whole + i < count ? static_cast<E>(widened(from[k * stride + whole + i])) : E{};
-      }
+  }
+  if (whole == count) return;
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t i = 0; i < Width; ++i) {
+      to[whole * depth + k * Width + i] =
+          whole + i < count ? static_cast<E>(widened(from[k * stride + whole + i])) : E{};
     }
   }
 }
@@ -181,31 +201,58 @@ SGTC_INLINE void add_tiles(typename Tile::E* to, const typename Tile::E* from, i
   }
 }
 
-/// One tile of `rows` x `columns` elements, at most MaxRows x MaxColumns.
-/// pack_a(to, depth begin, depth) and pack_b alike fill all panels of a slice.
-template <typename Tile, int64_t MaxRows, int64_t MaxColumns, typename PackA, typename PackB,
-          typename Visit>
-SGTC_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t depth, PackA pack_a,
-                               PackB pack_b, Visit visit) {
+/// An operand of which a slice of the depth is packed at once: pack(to, depth begin, depth) fills
+/// the panels of all its lines in the given memory. Width: kRows or kColumns of the tile. (Objects
+/// that have the memory in them are not split into registers by the compiler.)
+template <int64_t Width, typename E, typename Pack>
+class PackedOperand {
+ public:
+  SGTC_INLINE PackedOperand(Pack pack, E* panels) : pack_(pack), panels_(panels) {}
+
+  /// Before the panels of a slice are asked for.
+  SGTC_INLINE void begin_slice(int64_t begin, int64_t depth) {
+    depth_ = depth;
+    pack_(panels_, begin, depth);
+  }
+  /// Of columns; what it returns stays until it is called again.
+  SGTC_INLINE const E* panel(int64_t index) const { return panels_ + index * Width * depth_; }
+  /// Of rows: calls use(Panel).
+  template <typename Use>
+  SGTC_INLINE void with_panel(int64_t index, Use use) const {
+    use(Panel<E>{panel(index), 1, Width});
+  }
+
+ private:
+  Pack pack_;
+  E* panels_;
+  int64_t depth_ = 0;
+};
+
+/// The product of the operands a and b, `rows` x `columns` elements and at most MaxElements:
+/// visit(row, column, values, lanes) gets all its elements.
+template <typename Tile, int64_t MaxElements, typename A, typename B, typename Visit>
+SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth, A& a, B& b,
+                                   Visit visit) {
   using E = typename Tile::E;
-  static_assert(MaxRows % Tile::kRows == 0 && MaxColumns % Tile::kColumns == 0);
-  alignas(64) E a[MaxRows * Tile::kDepth];
-  alignas(64) E b[MaxColumns * Tile::kDepth];
-  alignas(64) E c[MaxRows * MaxColumns];      // of one group of slices
-  alignas(64) E total[MaxRows * MaxColumns];  // of the groups before, if there are several
+  alignas(64) E c[MaxElements];      // of one group of slices
+  alignas(64) E total[MaxElements];  // of the groups before, if there are several
   const int64_t row_tiles = ceil_divide(rows, Tile::kRows);
   const int64_t column_tiles = ceil_divide(columns, Tile::kColumns);
   int64_t begin = 0;
   do {
     const int64_t slice = minimum(Tile::kDepth, depth - begin);
     const bool first = begin % Tile::kGroupDepth == 0, last = begin + slice == depth;
-    pack_a(a, begin, slice);
-    pack_b(b, begin, slice);
+    const E* panel = nullptr;
+    a.begin_slice(begin, slice);
+    b.begin_slice(begin, slice);
     for_each_tile(
-        row_tiles, column_tiles, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+        row_tiles, column_tiles,
+        [&](int64_t j) __attribute__((always_inline)) { panel = b.panel(j); },
+        [&](int64_t i, int64_t j) __attribute__((always_inline)) {
           const int64_t at = (j * row_tiles + i) * Tile::kElements;
-          multiply_panels<Tile>(a + i * Tile::kRows * slice, b + j * Tile::kColumns * slice, c + at,
-                                slice, first);
+          a.with_panel(i, [&](Panel<E> rows_of_a) __attribute__((always_inline)) {
+            multiply_panels<Tile>(rows_of_a, panel, c + at, slice, first);
+          });
           if (!last) return;
           if (depth > Tile::kGroupDepth) add_tiles<Tile>(c + at, total + at, 1, false);
           visit_tile<Tile>(c + at, i * Tile::kRows, j * Tile::kColumns, rows, columns, visit);

@@ -1,5 +1,6 @@
 // Batched matrix products, summed over the depth in the order that tile_product.h states.
 #include "element.h"
+#include "matmul/operands.h"
 #include "shapes.h"
 #include "tile_product.h"
 #include "tile_store.h"
@@ -56,46 +57,24 @@ SGTC_INLINE bool is_empty(const MatmulShape& s) {
   return empty;
 }
 
-/// Packs `count` rows of A or columns of B.
-template <int64_t Width, typename E, typename T>
-SGTC_INLINE void pack_operand(E* to, const T* from, int64_t line_stride, int64_t depth_stride,
-                              int64_t count, int64_t depth) {
-  const auto get = [=](int64_t line, int64_t k) __attribute__((always_inline)) {
-    return static_cast<E>(widened(from[line * line_stride + k * depth_stride]));
-  };
-  if (line_stride == 1) {
-    pack_across<Width>(to, from, depth_stride, count, depth);
-  } else if (depth_stride != 1) {
-    pack_lines<Width>(to, count, depth, get);
-  } else if constexpr (__is_same(T, float)) {
-    pack_contiguous_lines<Width>(to, from, line_stride, count, depth);
-  } else {
-    pack_lines<Width>(to, count, depth, get);
-  }
-}
-
 /// The tile of `rows` x `columns` elements that begins with `block`.
 template <typename Tile, typename T>
 SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* const* tensors,
                                  const Block<T>& block, int64_t rows, int64_t columns) {
-  using E = typename Tile::E;
-  const T* a = block.a + block.row * s.a_row_stride;
-  const T* b = block.b + block.column * s.b_column_stride;
-  const auto pack_a = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
-    pack_operand<Tile::kRows>(to, a + begin * s.a_depth_stride, s.a_row_stride, s.a_depth_stride,
-                              rows, depth);
-  };
-  const auto pack_b = [&](E* to, int64_t begin, int64_t depth) __attribute__((always_inline)) {
-    pack_operand<Tile::kColumns>(to, b + begin * s.b_depth_stride, s.b_column_stride,
-                                 s.b_depth_stride, columns, depth);
-  };
-  const auto visit = [&](int64_t row, int64_t column, typename Tile::V values,
-                         int64_t lanes) __attribute__((always_inline)) {
-    store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch, block.row + row,
-                 block.column + column, values, lanes);
-  };
-  multiply_tile<Tile, kMaxRegionRows, kMaxRegionColumns>(rows, columns, s.depth, pack_a, pack_b,
-                                                         visit);
+  alignas(64) typename Tile::E rows_of_a[kMaxRegionRows * Tile::kDepth];
+  alignas(64) typename Tile::E panel_of_b[Tile::kColumns * Tile::kDepth];
+  RowOperand<Tile, T> a(
+      {block.a + block.row * s.a_row_stride, rows, s.a_row_stride, s.a_depth_stride}, rows_of_a);
+  ColumnOperand<Tile, T> b(
+      {block.b + block.column * s.b_column_stride, columns, s.b_column_stride, s.b_depth_stride},
+      panel_of_b);
+  multiply_operands<Tile, kMaxRegionRows * kMaxRegionColumns>(
+      rows, columns, s.depth, a, b,
+      [&](int64_t row, int64_t column, typename Tile::V values, int64_t lanes)
+          __attribute__((always_inline)) {
+            store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch,
+                         block.row + row, block.column + column, values, lanes);
+          });
 }
 
 /// Neighbouring blocks make up one region, for which operands are packed once: whole lines of
