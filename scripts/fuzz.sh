@@ -16,10 +16,12 @@ cmake --preset fuzz -DSGTC_ONNX_PREFIX="${SGTC_ONNX_PREFIX:-$PWD/build/_onnx}" \
   -DSGTC_PYTHON="$PWD/build/venv/bin/python"
 cmake --build build/fuzz --target fuzz_models
 mkdir -p build/fuzz/corpus build/fuzz/found
-# Each input is a file for a moment. Short stacks of allocations and a small quarantine are half of
-# the speed; a fault that is run again alone has all of it.
+# Each input is a file for a moment. No stacks of allocations and a small quarantine are half of the
+# speed; a fault that is run again alone has all of it.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=2:quarantine_size_mb=32}
-exec build/fuzz/bin/fuzz_models -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-  -max_len=4096 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=0:quarantine_size_mb=8}
+# The program itself ends what computes for ten seconds: libFuzzer's limit would count time in which
+# it is stopped.
+exec build/fuzz/bin/fuzz_models -max_total_time="$seconds" -timeout=86400 -rss_limit_mb=2048 \
+  -max_len=1024 -artifact_prefix=build/fuzz/found/ -print_final_stats=1 "$@" \
   build/fuzz/corpus tests/fuzz/corpus

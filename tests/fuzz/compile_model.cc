@@ -1,5 +1,7 @@
 #include "fuzz/compile_model.h"
 
+#include <sys/time.h>
+
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +16,23 @@ namespace {
 
 // Enough for each kind of model, and few enough that an input takes seconds at most.
 constexpr int64_t kMaxTensors = 20'000;
+
+constexpr time_t kMostSeconds = 10;
+
+/// Limits the time of a processor while it lives.
+class TimeLimit {
+ public:
+  TimeLimit() { set(kMostSeconds); }
+  ~TimeLimit() { set(0); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  static void set(time_t seconds) {
+    const itimerval limit{{0, 0}, {seconds, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+  }
+};
 
 using Choice = void (*)(Options&);
 
@@ -60,6 +79,7 @@ std::string percent_of(int64_t part, int64_t whole) {
 
 // False when the model is refused.
 bool compiles(const Options& options) {
+  const TimeLimit limit;
   Diagnostics diagnostics;
   try {
     compile(options, diagnostics);

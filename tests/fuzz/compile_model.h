@@ -25,8 +25,10 @@ struct Counts {
   std::string text() const;
 };
 
-/// Compiles files as sgtc does, up to the plan. The folder that they lie in is removed at the end
-/// of the program; after a crash it still holds the last one.
+/// Compiles files as sgtc does, up to the plan. What computes for more than ten seconds of a
+/// processor gets the signal SIGPROF; time in which the program is stopped does not count. The
+/// folder that they lie in is removed at the end of the program; after a crash it still holds the
+/// last one.
 class ModelCompiler {
  public:
   ModelCompiler();
