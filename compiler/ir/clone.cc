@@ -1,5 +1,7 @@
 #include "ir/clone.h"
 
+#include <utility>
+
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -54,16 +56,18 @@ ValueId Cloner::operator[](ValueId old) const {
 }
 
 void Cloner::clone(const Node& node) {
-  const Graph::Context outer = target_.context();
+  Graph::Context outer = std::move(target_.context());
   inherit(node);
   std::vector<ValueId> operands;
+  operands.reserve(node.operands.size());
   for (const ValueId operand : node.operands) operands.push_back((*this)[operand]);
   std::vector<std::string> names;
+  names.reserve(node.results.size());
   for (const ValueId result : node.results) names.push_back(source_.value(result).name);
   const std::vector<ValueId> results =
       target_.add_named_node(node.op, std::move(operands), node.attributes, names);
   for (size_t i = 0; i < results.size(); ++i) replace(node.results[i], results[i]);
-  target_.context() = outer;
+  target_.context() = std::move(outer);
 }
 
 void Cloner::replace(ValueId old, ValueId replacement) {

@@ -86,6 +86,7 @@ std::vector<ValueId> Graph::add_named_node(Op op, std::vector<ValueId> operands,
                                            Attributes attributes,
                                            const std::vector<std::string>& names) {
   std::vector<TensorType> types;
+  types.reserve(operands.size());
   for (const ValueId operand : operands) types.push_back(type(operand));
   types = infer_types(op, types, attributes);
   SGTC_CHECK(names.size() == types.size(),
@@ -98,6 +99,7 @@ std::vector<ValueId> Graph::add_named_node(Op op, std::vector<ValueId> operands,
   node.id = context_.id != 0 ? context_.id : next_id();
   reserve_ids(node.id);
   node.sources = context_.sources;
+  node.results.reserve(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     Value result;
     result.name = names[i].empty() ? std::string(name_of(op)) : names[i];
@@ -138,7 +140,7 @@ std::string Graph::unique_name(const std::string& wanted) {
 ValueId Graph::add_value(Value value) {
   value.name = unique_name(value.name);
   const auto id = static_cast<ValueId>(values.size());
-  names_[value.name] = id;
+  names_.emplace(value.name, id);
   values.push_back(std::move(value));
   return id;
 }

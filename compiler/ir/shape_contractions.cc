@@ -1,4 +1,6 @@
 // Shape rules of matrix products, convolutions and pools.
+#include <utility>
+
 #include "ir/shape_rules.h"
 
 namespace sgtc::shape_rules {
@@ -136,7 +138,7 @@ Types matmul(const Call& call) {
   shape.push_back(rows);
   shape.push_back(columns);
   element_count(shape);
-  return {{product_dtype(call), shape}};
+  return one(product_dtype(call), std::move(shape));
 }
 
 Types conv(const Call& call) {
@@ -154,7 +156,7 @@ Types conv(const Call& call) {
              std::to_string(x[1]));
   }
   const Window window = window_of(call, spatial_of(w));
-  return {{product_dtype(call), with_spatial(x[0], w[0], conv_output(window, spatial_of(x)))}};
+  return one(product_dtype(call), with_spatial(x[0], w[0], conv_output(window, spatial_of(x))));
 }
 
 Types conv_input_grad(const Call& call) {
@@ -168,7 +170,7 @@ Types conv_input_grad(const Call& call) {
   const Window window = window_of(call, spatial_of(w));
   call.need_shape(0, with_spatial(call.shape(0)[0], w[0], conv_output(window, input)));
   const int64_t channels = product_of(w[1], groups);
-  return {{product_dtype(call), with_spatial(call.shape(0)[0], channels, input)}};
+  return one(product_dtype(call), with_spatial(call.shape(0)[0], channels, input));
 }
 
 Types conv_weight_grad(const Call& call) {
@@ -183,14 +185,14 @@ Types conv_weight_grad(const Call& call) {
   const Shape& kernel = call.integers("kernel", spatial, 1);
   const Shape output = conv_output(window_of(call, kernel), spatial_of(x));
   call.need_shape(1, with_spatial(x[0], channels, output));
-  return {{product_dtype(call), with_spatial(channels, x[1] / groups, kernel)}};
+  return one(product_dtype(call), with_spatial(channels, x[1] / groups, kernel));
 }
 
 Types max_pool(const Call& call) {
   call.need_number(0);
   spatial_rank(call);
   const Shape& x = call.shape(0);
-  return {{call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x)))}};
+  return one(call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x))));
 }
 
 Types max_pool_grad(const Call& call) {
@@ -199,14 +201,14 @@ Types max_pool_grad(const Call& call) {
   const Shape output = max_pool(call)[0].shape;
   call.need_shape(1, output);
   call.need_shape(2, output);
-  return {call.operand(0)};
+  return one(call.dtype(0), call.shape(0));
 }
 
 Types average_pool(const Call& call) {
   call.need_float(0);
   spatial_rank(call);
   const Shape& x = call.shape(0);
-  return {{call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x)))}};
+  return one(call.dtype(0), with_spatial(x[0], x[1], pool_output(call, spatial_of(x))));
 }
 
 Types average_pool_grad(const Call& call) {
@@ -215,7 +217,7 @@ Types average_pool_grad(const Call& call) {
   const Shape& dy = call.shape(0);
   const Shape& input = call.integers("input", spatial, 0);
   call.need_shape(0, with_spatial(dy[0], dy[1], pool_output(call, input)));
-  return {{call.dtype(0), with_spatial(dy[0], dy[1], input)}};
+  return one(call.dtype(0), with_spatial(dy[0], dy[1], input));
 }
 
 }  // namespace sgtc::shape_rules

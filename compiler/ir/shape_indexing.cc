@@ -72,11 +72,11 @@ Types gather(const Call& call) {
 
 Types gather_elements(const Call& call) {
   check_element_indices(call);
-  return {{call.dtype(0), call.shape(1)}};
+  return one(call.dtype(0), call.shape(1));
 }
 
 Types gather_nd(const Call& call) {
-  return {{call.dtype(0), nd_shape(call, call.integer("batch_dims"))}};
+  return one(call.dtype(0), nd_shape(call, call.integer("batch_dims")));
 }
 
 Types pick(const Call& call) {
@@ -94,7 +94,7 @@ Types scatter_add(const Call& call) {
     mismatch("updates of type " + std::string(name_of(call.dtype(0))),
              std::string(name_of(call.dtype(2))));
   }
-  return {call.operand(0)};
+  return one(call.dtype(0), call.shape(0));
 }
 
 Types scatter_elements(const Call& call) {
@@ -105,7 +105,7 @@ Types scatter_elements(const Call& call) {
     mismatch("updates of type " + std::string(name_of(call.dtype(0))),
              std::string(name_of(call.dtype(2))));
   }
-  return {call.operand(0)};
+  return one(call.dtype(0), call.shape(0));
 }
 
 Types scatter_nd(const Call& call) {
@@ -115,7 +115,7 @@ Types scatter_nd(const Call& call) {
     mismatch("updates of type " + std::string(name_of(call.dtype(0))),
              std::string(name_of(call.dtype(2))));
   }
-  return {call.operand(0)};
+  return one(call.dtype(0), call.shape(0));
 }
 
 }  // namespace sgtc::shape_rules

@@ -1,4 +1,6 @@
 // Shape rules of operators that move elements.
+#include <utility>
+
 #include "ir/shape_rules.h"
 
 namespace sgtc::shape_rules {
@@ -21,7 +23,7 @@ Types reshape(const Call& call) {
                  to_string(call.shape(0)),
              to_string(shape));
   }
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), shape);
 }
 
 Types transpose(const Call& call) {
@@ -38,7 +40,7 @@ Types transpose(const Call& call) {
   if (!valid) {
     mismatch("a permutation of " + std::to_string(call.rank(0)) + " dimensions", to_string(perm));
   }
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), std::move(shape));
 }
 
 Types broadcast(const Call& call) {
@@ -47,7 +49,7 @@ Types broadcast(const Call& call) {
   if (!broadcast_shapes(call.shape(0), shape, &both) || both != shape) {
     mismatch("an operand that broadcasts to " + to_string(shape), to_string(call.shape(0)));
   }
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), shape);
 }
 
 Types slice(const Call& call) {
@@ -68,7 +70,7 @@ Types slice(const Call& call) {
                    ", step " + std::to_string(steps[d]));
     }
   }
-  return {{call.dtype(0), sizes}};
+  return one(call.dtype(0), sizes);
 }
 
 Types pad(const Call& call) {
@@ -84,7 +86,7 @@ Types pad(const Call& call) {
     }
   }
   element_count(shape);
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), std::move(shape));
 }
 
 Types concat(const Call& call) {
@@ -99,7 +101,7 @@ Types concat(const Call& call) {
     shape[axis] += expected[axis];
   }
   element_count(shape);
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), std::move(shape));
 }
 
 Types place(const Call& call) {
@@ -115,7 +117,7 @@ Types place(const Call& call) {
   }
   call.same_dtypes(0, call.operands.size());
   if (call.operands.size() > 1) call.need_shape(1, shape);
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), shape);
 }
 
 Types iota(const Call& call) {
@@ -123,7 +125,7 @@ Types iota(const Call& call) {
   call.axis(static_cast<int64_t>(shape.size()));
   const DType dtype = call.dtype_attribute("dtype");
   if (dtype == DType::kBool) mismatch("a number type as attribute dtype", "bool");
-  return {{dtype, shape}};
+  return one(dtype, shape);
 }
 
 }  // namespace sgtc::shape_rules

@@ -1,4 +1,6 @@
 // Shape rules of reductions and scans along axes.
+#include <utility>
+
 #include "ir/shape_rules.h"
 
 namespace sgtc::shape_rules {
@@ -13,7 +15,7 @@ Types reduce(const Call& call) {
     }
     shape[static_cast<size_t>(axis)] = 1;
   }
-  return {{call.dtype(0), shape}};
+  return one(call.dtype(0), std::move(shape));
 }
 
 Types arg_reduce(const Call& call) {
@@ -24,13 +26,13 @@ Types arg_reduce(const Call& call) {
     mismatch("at least one element along axis " + std::to_string(axis), to_string(shape));
   }
   shape[axis] = 1;
-  return {{DType::kInt64, shape}};
+  return one(DType::kInt64, std::move(shape));
 }
 
 Types cum_sum(const Call& call) {
   call.need_number(0);
   call.axis(call.rank(0));
-  return {call.operand(0)};
+  return one(call.dtype(0), call.shape(0));
 }
 
 Types top_k(const Call& call) {

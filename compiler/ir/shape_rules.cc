@@ -1,5 +1,7 @@
 #include "ir/shape_rules.h"
 
+#include <utility>
+
 #include "support/diagnostics.h"
 
 namespace sgtc::shape_rules {
@@ -20,6 +22,12 @@ std::string operand_text(size_t i) { return "operand " + std::to_string(i); }
 
 void mismatch(const std::string& expected, const std::string& found) {
   throw Error("expected " + expected + ", found " + found);
+}
+
+Types one(DType dtype, Shape shape) {
+  Types types;
+  types.push_back({dtype, std::move(shape)});
+  return types;
 }
 
 int64_t Call::integer(const std::string& name) const {

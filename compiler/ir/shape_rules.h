@@ -48,6 +48,9 @@ struct Call {
 /// Throws Error "expected …, found …".
 [[noreturn]] void mismatch(const std::string& expected, const std::string& found);
 
+/// What a rule returns for one result; a list in braces would copy the shape.
+Types one(DType dtype, Shape shape);
+
 using Rule = Types (*)(const Call& call);
 
 // Elementwise; broadcasting.

@@ -1,4 +1,6 @@
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "ir/graph.h"
 #include "support/diagnostics.h"
@@ -40,7 +42,8 @@ class Verifier {
   const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_values() const {
-    std::set<std::string> names;
+    std::unordered_set<std::string_view> names;
+    names.reserve(graph_.values.size());
     for (const Value& value : graph_.values) {
       if (!names.insert(value.name).second) fail('%' + value.name, "names must be unique");
       for (const int64_t size : value.type.shape) {
@@ -164,6 +167,7 @@ class Verifier {
 
   void check_result_types(const Node& node) const {
     std::vector<TensorType> types;
+    types.reserve(node.operands.size());
     for (const ValueId operand : node.operands) types.push_back(graph_.type(operand));
     try {
       types = infer_types(node.op, types, node.attributes);
