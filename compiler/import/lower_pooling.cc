@@ -5,6 +5,7 @@
 #include "import/checks.h"
 #include "import/norms.h"
 #include "import/window.h"
+#include "ir/limits.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -192,6 +193,63 @@ ValueIds lower_average_pool(Lowering& n) {
   return {n.add(Op::kAveragePool, {x}, attributes)};
 }
 
+const onnx::TensorShapeProto* declared_shape(const onnx::GraphProto& graph,
+                                             const std::string& name) {
+  for (const auto* list : {&graph.value_info(), &graph.output()}) {
+    for (const onnx::ValueInfoProto& value : *list) {
+      if (value.name() == name && value.type().tensor_type().has_shape()) {
+        return &value.type().tensor_type().shape();
+      }
+    }
+  }
+  return nullptr;
+}
+
+// [N, C, spatial sizes of X]. ONNX Runtime's gradients of pools are given neither X nor its shape,
+// but the file says which shape they have.
+Shape shape_of_gradient(Lowering& n, ValueId dy) {
+  Shape shape = n.shape(dy);
+  spatial_sizes(shape);
+  const onnx::TensorShapeProto* declared =
+      declared_shape(n.state().model.proto().graph(), n.node().output(0));
+  bool fits = declared && declared->dim_size() == static_cast<int>(shape.size());
+  for (int i = 2; fits && i < declared->dim_size(); ++i) {
+    fits = declared->dim(i).has_dim_value();
+    shape[static_cast<size_t>(i)] = checked_factor(declared->dim(i).dim_value(), 0, "a dimension");
+  }
+  if (fits) return shape;
+  throw Error("output \"" + n.node().output(0) + "\": expected a declared shape with " +
+              std::to_string(shape.size()) +
+              " dimensions and fixed spatial sizes, found none; save the file with its value_info");
+}
+
+// (dY).
+ValueIds lower_average_pool_gradient(Lowering& n) {
+  const ValueId dy = n.input(0);
+  const Shape input = spatial_sizes(shape_of_gradient(n, dy));
+  const Window window = window_of(n, {}, input);
+  Attributes attributes = pool_attributes(window, pooled_sizes(n, window, input));
+  attributes.set("count_include_pad", n.integer("count_include_pad", 0));
+  attributes.set("input", input);
+  return {n.add(Op::kAveragePoolGrad, {dy}, attributes)};
+}
+
+// (dY, flat indices of the maxima in X).
+ValueIds lower_max_pool_gradient(Lowering& n) {
+  const ValueId dy = n.input(0);
+  const Shape shape = shape_of_gradient(n, dy);
+  if (n.integer("storage_order", 0) != 0) {
+    throw Error("attribute \"storage_order\": expected 0, found another order of the indices");
+  }
+  const int64_t count = element_count(n.shape(dy));
+  check_size({n.dtype(dy), shape});
+  const ValueId zeros = n.broadcast(n.scalar(n.dtype(dy), 0), {element_count(shape)});
+  const ValueId dx =
+      n.add(Op::kScatterNd, {zeros, n.reshape(n.input(1), {count, 1}), n.reshape(dy, {count})},
+            {{"reduction", std::string("add")}});
+  return {n.reshape(dx, shape)};
+}
+
 std::vector<int64_t> spatial_axes(Lowering& n, ValueId x) {
   spatial_sizes(n.shape(x));
   std::vector<int64_t> axes = all_axes(n.rank(x));
@@ -224,6 +282,8 @@ const std::vector<Rule> kRules = {
     {"", "GlobalAveragePool", {1, 22}, lower_global_average_pool},
     {"", "GlobalMaxPool", {1, 22}, lower_global_max_pool},
     {"", "GlobalLpPool", {2, 22}, lower_global_lp_pool},
+    {"", "AveragePoolGrad", {1}, lower_average_pool_gradient},
+    {"", "MaxPoolGrad", {1}, lower_max_pool_gradient},
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Operators that are gradients of others, against central differences in double.
+#include <cmath>
+
 #include "autodiff/differentiate.h"
 #include "import/helper.h"
 #include "ir/interpret.h"
@@ -211,6 +213,42 @@ TEST_CASE("the gradients of a convolution") {
         "(double[1, 1, 4, 4] dx, double[1, 1, 2, 2] dw) "
         "{ dx, dw, db = com.microsoft.ConvGrad <strides = [2, 2]> (dy, x, w) }",
         inputs, wanted);
+  }
+}
+
+TEST_CASE("gradients of pools, whose shapes are those that the file declares") {
+  Values inputs;
+  for (int i = 0; i < 40; ++i) inputs["x"].push_back(std::fmod(i * 0.37, 1.9));
+  for (const std::string attributes :
+       {"kernel_shape = [2, 2]", "kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]",
+        "kernel_shape = [2, 3], strides = [2, 2], auto_pad = \"SAME_UPPER\""}) {
+    const std::string x = "double[1, 2, 4, 5] x", pool = "Pool <" + attributes + ">";
+    const std::string average =
+        "g (" + x + ") => (double[n, c, h, w] y) { y = Average" + pool + " (x) }";
+    const Graph graph = import_text(average, 17);
+    const std::string dy = "double" + to_string(graph.shape(graph.outputs[0].value)) + " dy";
+    const std::string grad = "PoolGrad <" + attributes + ">";
+    check_gradient(
+        average,
+        "g (" + x + ", " + dy + ") => (double[1, 2, 4, 5] dx) { dx = Average" + grad + " (dy) }",
+        inputs, "x");
+    check_gradient("g (" + x + ") => (double[n, c, h, w] y) { y = Max" + pool + " (x) }",
+                   "g (" + x + ", " + dy + ") => (double[n, c, 4, 5] dx) { p, i = Max" + pool +
+                       " (x) dx = Max" + grad + " (dy, i) }",
+                   inputs, "x");
+  }
+}
+
+TEST_CASE("the gradient of a pool without a declared shape is refused") {
+  for (const std::string shape : {"[1, 1, h, 4]", "[4]", ""}) {
+    ImportOptions options;
+    options.training = false;
+    const OnnxModel model =
+        model_with_training_domain("g (double[1, 1, 3, 3] dy) => (double" + shape +
+                                   " dx) { dx = AveragePoolGrad <kernel_shape = [2, 2]> (dy) }");
+    CHECK_THAT(import_error(model, options),
+               Catch::Matchers::ContainsSubstring("output \"dx\": expected a declared shape with 4 "
+                                                  "dimensions and fixed spatial sizes"));
   }
 }
 
