@@ -186,8 +186,13 @@ void check_operand_count(const OpInfo& info, size_t count) {
   rules::mismatch(expected + " operands", std::to_string(found));
 }
 
-bool is_among(std::string_view names, const std::string& name) {
-  return names.find(' ' + name + ' ') != std::string_view::npos;
+// `names` has a blank before and behind each name.
+bool is_among(std::string_view names, std::string_view name) {
+  for (size_t at = names.find(name, 1); at < names.size(); at = names.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if (names[at - 1] == ' ' && end < names.size() && names[end] == ' ') return true;
+  }
+  return false;
 }
 
 void check_attribute_names(const Entry& entry, const Attributes& attributes) {
