@@ -14,8 +14,10 @@ namespace sgtc::fuzz {
 namespace fs = std::filesystem;
 namespace {
 
-// Enough for each kind of model, and few enough that an input takes seconds at most.
-constexpr int64_t kMaxTensors = 20'000;
+// Enough for most small models, so that an input takes milliseconds; and with every other choice of
+// options enough for each kind of model, and few enough that an input takes seconds at most.
+constexpr int64_t kFewTensors = 200;
+constexpr int64_t kManyTensors = 20'000;
 
 constexpr time_t kMostSeconds = 10;
 
@@ -37,7 +39,7 @@ class TimeLimit {
 using Choice = void (*)(Options&);
 
 constexpr std::array<Choice, 8> kChoices = {
-    [](Options&) {},
+    [](Options& options) { options.optimizer = "sgd"; },
     [](Options& options) {
       options.mesh = "2x2";
       options.micro_batches = 4;
@@ -145,9 +147,9 @@ Options ModelCompiler::write(std::span<const uint8_t> file) const {
 Options options_for(const onnx::ModelProto& model) {
   Options options;
   options.jobs = 1;
-  options.max_tensors = kMaxTensors;
-  const auto choice = static_cast<uint64_t>(model.model_version()) % kChoices.size();
-  kChoices[static_cast<size_t>(choice)](options);
+  const auto version = static_cast<uint64_t>(model.model_version());
+  options.max_tensors = version / kChoices.size() % 2 == 0 ? kFewTensors : kManyTensors;
+  kChoices[version % kChoices.size()](options);
   std::set<std::string> names;
   for (const auto& input : model.graph().input()) {
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
@@ -159,6 +161,6 @@ Options options_for(const onnx::ModelProto& model) {
   return options;
 }
 
-int64_t option_choices() { return std::ssize(kChoices); }
+int64_t option_choices() { return 2 * std::ssize(kChoices); }
 
 }  // namespace sgtc::fuzz

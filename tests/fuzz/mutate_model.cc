@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/compile_model.h"
 #include "fuzz/mutate_parts.h"
 
 namespace sgtc::fuzz {
@@ -223,7 +224,9 @@ class Change {
   }
 
   void change_bytes() { mutate_bytes(random_, model_); }
-  void change_options() { model_.set_model_version(random_.integer(0, 15)); }
+  void change_options() {
+    model_.set_model_version(random_.index(static_cast<int>(option_choices())));
+  }
 
   Random& random_;
   onnx::ModelProto& model_;

@@ -23,6 +23,8 @@ from small_models import perceptron  # noqa: E402
 MOST_BYTES = 3000
 # Need --on-unsupported=fallback, which is one of the choices of compile_model.cc.
 SLOW, WITH_FALLBACK = ("Det", "DeformConv"), 6
+# Models of more tensors need a choice from this one on.
+FEW_TENSORS, WITH_MANY_TENSORS = 200, 8
 
 
 def with_loss(model, outputs):
@@ -61,7 +63,7 @@ def trained_case(case):
     return with_loss(model, floating) if floating else None
 
 
-def refusal(data):
+def refusal(data, *options):
     """What sgtc says against a model, with compile_model.cc's sizes; empty if it is planned."""
     sizes = {dim.dim_param for value in onnx.load_model_from_string(data).graph.input
              for dim in value.type.tensor_type.shape.dim if dim.dim_param}
@@ -69,7 +71,7 @@ def refusal(data):
         path = pathlib.Path(folder) / "model.onnx"
         path.write_bytes(data)
         command = [SGTC, path, "--stop-after=plan", "--on-unsupported=fallback",
-                   *(f"--dim={name}=3" for name in sizes)]
+                   *(f"--dim={name}=3" for name in sizes), *options]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     return result.stderr if result.returncode != 0 else ""
 
@@ -319,6 +321,15 @@ def sgtc_models():
     return models
 
 
+def with_room(data):
+    """The model with options that have room for its tensors."""
+    if not refusal(data, f"--max-tensors={FEW_TENSORS}"):
+        return data
+    model = onnx.load_model_from_string(data)
+    model.model_version += WITH_MANY_TENSORS
+    return model.SerializeToString()
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     os.makedirs(folder, exist_ok=True)
@@ -329,7 +340,7 @@ def main():
             sys.exit(f"{name} is not planned: {reason}")
     models = {**node_tests(), **written, **sgtc_models()}
     for name, data in models.items():
-        (folder / (name + ".onnx")).write_bytes(data)
+        (folder / (name + ".onnx")).write_bytes(with_room(data))
     print(f"{len(models)} models, {sum(map(len, models.values()))} bytes in {folder}")
 
 
