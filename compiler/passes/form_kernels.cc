@@ -57,6 +57,19 @@ void set_aliases(KernelSpec& spec) {
   }
 }
 
+bool is_scatter(Op op) {
+  return op == Op::kScatterAdd || op == Op::kScatterElements || op == Op::kScatterNd;
+}
+
+// A scatter may change its data in place: on a CPU its kernels copy only what lies elsewhere.
+void set_scatter_alias(KernelSpec& spec) {
+  const int32_t data = spec.operand_arguments[0];
+  const bool is_read_again =
+      std::count(spec.operand_arguments.begin() + 1, spec.operand_arguments.end(), data) > 0;
+  if (is_read_again) return;
+  spec.arguments[static_cast<size_t>(spec.result_arguments[0])].may_alias.push_back(data);
+}
+
 void set_nest(const Graph& graph, const Group& group, const KernelTarget& target,
               KernelSpec& spec) {
   std::optional<LoopNest> nest = group_nest(graph, group, target);
@@ -215,6 +228,7 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
   } else {
     if (anchor_tile(graph, graph.node(group.anchor))) set_nest(graph, group, target, spec);
     set_anchor(graph, group, spec);
+    if (is_scatter(spec.anchor) && !target.is_gpu()) set_scatter_alias(spec);
   }
   set_aliases(spec);
   set_status(graph, group, first_checked, spec);

@@ -37,7 +37,7 @@ SGTC_INLINE void multiply_runs(const typename Tile::E* strip, const int32_t* pix
   for (int i = 0; i < Tile::kRows; ++i) lines[i] = strip + pixels[i] * channels;
   for (int64_t r = 0; r < run_count; ++r) {
     const int64_t end = runs[r] + run_length;
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll_count(4)
     for (int64_t k = runs[r]; k < end; ++k) {
       V row[Tile::kVectors];
 #pragma clang loop unroll(full)

@@ -275,6 +275,28 @@ update %s = %r1
   CHECK(find_buffer(plan, "r") == nullptr);  // computed in place of %s
 }
 
+TEST_CASE("a scatter changes its data in place if nothing else reads them") {
+  const auto plan_with = [](const std::string& more) {
+    return plan_of(R"(graph "scatter" rows 4 micro_batches 1
+feed %x: f32[4,32]
+feed %i: i64[4]
+state parameter %w: f32[9,32] = zero
+%e = exp(%w)
+%s = scatter_add(%e, %i, %x) {axis=0}
+%loss = reduce_sum(%s) {axes=[0,1]}
+%d = tanh(%s) @update
+)" + more + R"(output "loss" %loss
+update %w = %d
+)",
+                   true);
+  };
+  const plan::Plan alone = plan_with("");
+  CHECK((find_buffer(alone, "e") == nullptr) != (find_buffer(alone, "s") == nullptr));
+  const plan::Plan read_again = plan_with("%f = neg(%e) @update\noutput \"f\" %f\n");
+  CHECK(find_buffer(read_again, "e") != nullptr);
+  CHECK(find_buffer(read_again, "s") != nullptr);
+}
+
 TEST_CASE("constants of kernels are persistent and have data") {
   const plan::Plan plan = plan_of(kLinear);
   const plan::State& one = state(plan, "one");
