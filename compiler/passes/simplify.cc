@@ -14,6 +14,7 @@ struct Candidate {
   Op op;
   std::vector<ValueId> operands;
   Attributes attributes;
+  bool sole_user = false;  // of its first operand
 };
 
 class Simplifier {
@@ -23,6 +24,7 @@ class Simplifier {
   // A value equal to the candidate's result, or kNone when it must be appended as it is.
   // `candidate` may be changed to a simpler one in place.
   ValueId simplify(Candidate& candidate) {
+    if (candidate.op == Op::kTranspose && candidate.sole_user) move_into_product(candidate);
     absorb_broadcasts(candidate);
     switch (candidate.op) {
       case Op::kMul:
@@ -195,6 +197,28 @@ class Simplifier {
     }
   }
 
+  // (a b)' is b' a', with the same sums: what stores a product by columns writes each element to a
+  // line of memory of its own.
+  void move_into_product(Candidate& candidate) const {
+    const Node* product = graph_.producer(candidate.operands[0]);
+    if (product == nullptr || product->op != Op::kMatMul) return;
+    std::vector<int64_t> perm = candidate.attributes.integers("perm");
+    for (const ValueId operand : product->operands) {
+      if (graph_.shape(operand).size() != perm.size()) return;
+    }
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    if (!std::is_sorted(perm.begin(), perm.end())) return;
+    const auto flipped = [&](const char* flag) {
+      return 1 - product->attributes.integer_or(flag, 0);
+    };
+    std::vector<std::string>& sources = graph_.context().sources;
+    sources.insert(sources.begin(), product->sources.begin(), product->sources.end());
+    Attributes attributes = product->attributes;
+    attributes.set("transpose_a", flipped("transpose_b"));
+    attributes.set("transpose_b", flipped("transpose_a"));
+    candidate = {Op::kMatMul, {product->operands[1], product->operands[0]}, attributes};
+  }
+
   void absorb_transpose(Candidate& candidate, size_t position, const std::string& flag) const {
     const Node* producer = graph_.producer(candidate.operands[position]);
     if (producer == nullptr || producer->op != Op::kTranspose) return;
@@ -239,6 +263,10 @@ class Simplifier {
 
 Graph simplify(const Graph& graph) {
   Cloner cloner(graph);
+  std::vector<size_t> uses;
+  for (const auto& users : users_of(graph)) uses.push_back(users.size());
+  for (const Output& output : graph.outputs) ++uses[static_cast<size_t>(output.value)];
+  for (const Update& update : graph.updates) ++uses[static_cast<size_t>(update.value)];
   Simplifier simplifier(cloner.target());
   for (const Node& node : graph.nodes) {
     if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch ||
@@ -248,6 +276,8 @@ Graph simplify(const Graph& graph) {
     }
     Candidate candidate = {node.op, {}, node.attributes};
     for (const ValueId operand : node.operands) candidate.operands.push_back(cloner[operand]);
+    candidate.sole_user =
+        !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1;
     cloner.inherit(node);
     ValueId result = simplifier.simplify(candidate);
     if (result == kNone) {

@@ -153,13 +153,18 @@ SGTC_INLINE void pack_across(E* to, const T* from, int64_t stride, int64_t count
     for (int64_t first = 0; first < depth; first += kRowsAtOnce) {
       const int64_t last = minimum(first + kRowsAtOnce, depth);
       for (int64_t line = begin; line < end; line += Width) {
+        // Not as one vector of many k, which would be scattered.
+#pragma clang loop vectorize(disable)
         for (int64_t k = first; k < last; ++k) {
-          T group[Width];
-          __builtin_memcpy(group, from + k * stride + line, sizeof(group));
-          E values[Width];
+          const T* group = from + k * stride + line;
+          if constexpr (__is_same(E, T)) {
+            __builtin_memcpy_inline(to + line * depth + k * Width, group, Width * sizeof(E));
+          } else {
+            E values[Width];
 #pragma clang loop unroll(full)
-          for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
-          __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+            for (int64_t i = 0; i < Width; ++i) values[i] = static_cast<E>(widened(group[i]));
+            __builtin_memcpy(to + line * depth + k * Width, values, sizeof(values));
+          }
         }
       }
     }

@@ -125,6 +125,18 @@ output "z" %z
 )");
 }
 
+TEST_CASE("a product that is only transposed is computed transposed") {
+  const std::string product =
+      "feed %a: f32[5,3,2]\nfeed %b: f32[5,4,3]\n%p = matmul(%a, %b) "
+      "{transpose_a=1, transpose_b=1}\n";
+  const std::string transpose = "%y = transpose(%p) {perm=[0,2,1]}\noutput \"y\" %y\n";
+  CHECK(simplified(product + transpose)
+            .find("%y: f32[5,4,2] = matmul(%b, %a) {transpose_a=0, "
+                  "transpose_b=0}") != std::string::npos);
+  const std::string used_twice = simplified(product + transpose + "output \"p\" %p\n");
+  CHECK(used_twice.find("%y: f32[5,4,2] = transpose(%p)") != std::string::npos);
+}
+
 TEST_CASE("batches that share one matrix are rows of one product") {
   CHECK(simplified(R"(feed %a: f32[2,3,5,4]
 feed %b: f32[1,7,4]
