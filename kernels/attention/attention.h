@@ -195,7 +195,7 @@ SGTC_INLINE void multiply_strided(Strided<typename Tile::E> a, const typename Ti
   V sums[Tile::kRows] = {};
   const typename Tile::E* factors = a.elements + begin * a.depth;
   const typename Tile::E* row = b + begin * b_stride;
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll_count(4)
   for (int64_t k = begin; k < end; ++k) {
     const V values = load<V>(row);
 #pragma clang loop unroll(full)
