@@ -32,23 +32,56 @@ struct Maxima {
   /// Takes the inputs at `place` of windows begin … end, which are row[i * step].
   SGTC_INLINE void take(const T* row, int64_t step, int64_t begin, int64_t end, int32_t place) {
     using Mask = decltype(values == values);
-    V inputs = {};
-    V16i is_there = {};
-    if (begin == 0 && end == kLanes) {
+    if (begin >= end) return;
+    const bool all = begin == 0 && end == kLanes;
+    const V inputs = all ? all_inputs(row, step) : some_inputs(row, step, begin, end);
+    V16i lane;
 #pragma clang loop unroll(full)
-      for (int64_t i = 0; i < kLanes; ++i) inputs[i] = widened(row[i * step]);
-      is_there = ~is_there;
-    } else {
-#pragma clang loop unroll(full)
-      for (int64_t i = 0; i < kLanes; ++i) {
-        if (begin <= i && i < end) inputs[i] = widened(row[i * step]);
-        is_there[i] = begin <= i && i < end ? -1 : 0;
-      }
-    }
+    for (int32_t i = 0; i < kLanes; ++i) lane[i] = i;
+    const V16i is_there =
+        (lane >= static_cast<int32_t>(begin)) & (lane < static_cast<int32_t>(end));
     const Mask greater = (values == values) & ((inputs != inputs) | (inputs > values));
     const V16i better = is_there & ((places == kNowhere) | __builtin_convertvector(greater, V16i));
     values = __builtin_convertvector(better, Mask) ? inputs : values;
     places = better ? V16i{} + place : places;
+  }
+
+  /// Writes the maxima of the first `count` windows.
+  SGTC_INLINE void store(T* to, int64_t count) const {
+    using Mask = decltype(values == values);
+    const V nothing = V{} + static_cast<E>(widened(lowest<T>()));
+    const V results = __builtin_convertvector(places == kNowhere, Mask) ? nothing : values;
+    T group[kLanes];
+#pragma clang loop unroll(full)
+    for (int64_t i = 0; i < kLanes; ++i) group[i] = narrowed<T>(results[i]);
+    if (count == kLanes) {
+      __builtin_memcpy(to, group, sizeof(group));
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] = group[i];
+    }
+  }
+
+ private:
+  /// row[i * step]. Every other element out of two vectors that end with the last one.
+  SGTC_INLINE static V all_inputs(const T* row, int64_t step) {
+    if constexpr (__is_same(T, float)) {
+      if (step == 1) return load<V>(row);
+      if (step == 2) {
+        return __builtin_shufflevector(load<V>(row), load<V>(row + kLanes - 1), 0, 2, 4, 6, 8, 10,
+                                       12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+      }
+    }
+    return some_inputs(row, step, 0, kLanes);
+  }
+
+  /// Lanes outside of begin … end get an input that is inside.
+  SGTC_INLINE static V some_inputs(const T* row, int64_t step, int64_t begin, int64_t end) {
+    V inputs;
+#pragma clang loop unroll(full)
+    for (int64_t i = 0; i < kLanes; ++i) {
+      inputs[i] = widened(row[minimum(maximum(i, begin), end - 1) * step]);
+    }
+    return inputs;
   }
 };
 
@@ -97,14 +130,7 @@ SGTC_INLINE void max_pool(const PoolShape* shape, void* const* tensors, int64_t 
     T* y = static_cast<T*>(tensors[1]) + out;
     for_each_maxima(s.window, static_cast<const T*>(tensors[0]) + in,
                     [&](int64_t first, int64_t count, int64_t, const Maxima<T>& maxima)
-                        __attribute__((always_inline)) {
-#pragma clang loop unroll(full)
-                          for (int64_t i = 0; i < kLanes; ++i) {
-                            if (i >= count) continue;
-                            const bool is_empty = maxima.places[i] == Maxima<T>::kNowhere;
-                            y[first + i] = is_empty ? lowest<T>() : narrowed<T>(maxima.values[i]);
-                          }
-                        });
+                        __attribute__((always_inline)) { maxima.store(y + first, count); });
   });
 }
 
