@@ -62,9 +62,14 @@ bool is_number(const std::string& part) {
 struct Layer {
   std::string name;
   int64_t parameters = 0;
-  int64_t calls = 0;
+  int64_t forward_calls = 0, backward_calls = 0, other_calls = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
+
+  int64_t& calls_of(const std::string& task) {
+    if (task.rfind("forward", 0) == 0) return forward_calls;
+    return task.rfind("backward", 0) == 0 ? backward_calls : other_calls;
+  }
 };
 
 class Writer {
@@ -200,7 +205,7 @@ class Writer {
         Layer& owner = layer(is_joint             ? "several layers"
                              : call.nodes.empty() ? "other"
                                                   : layer_of(call.nodes.front()));
-        owner.calls += found->second;
+        owner.calls_of(task.name) += found->second;
         owner.flops += found->second * kernels_.at(call.kernel)->flops;
         owner.bytes += found->second * kernels_.at(call.kernel)->bytes;
       }
@@ -209,10 +214,14 @@ class Writer {
       if (state.role != "parameter" || state.position != p) continue;
       layer(layer_of(state.name)).parameters += elements_of(state.shape);
     }
-    line("  layers, per step                parameters  calls      flops       bytes");
+    line("                                               calls in");
+    line(
+        "  layers, per step                parameters  forward backward  else      flops       "
+        "bytes");
     for (const Layer& l : layers) {
       line("    " + padded(l.name, 26) + right(exact_text(l.parameters), 12) +
-           right(std::to_string(l.calls), 7) + right(count_text(l.flops), 11) +
+           right(std::to_string(l.forward_calls), 9) + right(std::to_string(l.backward_calls), 9) +
+           right(std::to_string(l.other_calls), 6) + right(count_text(l.flops), 11) +
            right(bytes_text(l.bytes), 12));
     }
   }

@@ -33,8 +33,9 @@ position 0, stage 0
     reduce_ds            all_reduce on backward
     backward_scale           1        256     1.1 KiB
     update                   3      2.1 k    12.2 KiB
-  layers, per step                parameters  calls      flops       bytes
-    other                            2,064     23    101.7 k    70.5 KiB
+                                               calls in
+  layers, per step                parameters  forward backward  else      flops       bytes
+    other                            2,064        8       12     3    101.7 k    70.5 KiB
   kernels: 12 kernels, 23 calls per step
      calls kind           flops       bytes  nodes
          2 matmul         8.2 k     3.5 KiB  down
