@@ -254,7 +254,8 @@ SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth,
         row_tiles, column_tiles,
         [&](int64_t j) __attribute__((always_inline)) { panel = b.panel(j); },
         [&](int64_t i, int64_t j) __attribute__((always_inline)) {
-          const int64_t at = (j * row_tiles + i) * Tile::kElements;
+          // A tile of one slice is done at once, and the next one may have its place.
+          const int64_t at = depth <= Tile::kDepth ? 0 : (j * row_tiles + i) * Tile::kElements;
           a.with_panel(i, [&](Panel<E> rows_of_a) __attribute__((always_inline)) {
             multiply_panels<Tile>(rows_of_a, panel, c + at, slice, first);
           });
