@@ -14,10 +14,12 @@ namespace sgtc::fuzz {
 namespace fs = std::filesystem;
 namespace {
 
-// Enough for most small models, so that an input takes milliseconds; and with every other choice of
-// options enough for each kind of model, and few enough that an input takes seconds at most.
+// Enough for most small models, so that an input takes milliseconds; and in one of so many rounds
+// through the choices of options enough for each kind of model, and few enough that an input takes
+// seconds at most.
 constexpr int64_t kFewTensors = 200;
 constexpr int64_t kManyTensors = 20'000;
+constexpr size_t kRounds = 4;
 
 constexpr time_t kMostSeconds = 10;
 
@@ -39,7 +41,7 @@ class TimeLimit {
 using Choice = void (*)(Options&);
 
 constexpr std::array<Choice, 8> kChoices = {
-    [](Options& options) { options.optimizer = "sgd"; },
+    [](Options&) {},
     [](Options& options) {
       options.mesh = "2x2";
       options.micro_batches = 4;
@@ -47,10 +49,12 @@ constexpr std::array<Choice, 8> kChoices = {
     [](Options& options) {
       options.micro_batches = 2;
       options.last_batch = "pad";
+      options.optimizer = "adam";
     },
     [](Options& options) {
       options.target = "sm_90a";
       options.precision = "bf16";
+      options.optimizer = "adamw";
     },
     [](Options& options) {
       options.target = "sm_80";
@@ -60,7 +64,6 @@ constexpr std::array<Choice, 8> kChoices = {
       options.mesh = "1x2";
       options.micro_batches = 2;
       options.loss_average = "mean-of-means";
-      options.optimizer = "sgd";
       options.momentum = 0.9;
     },
     [](Options& options) {
@@ -148,7 +151,9 @@ Options options_for(const onnx::ModelProto& model) {
   Options options;
   options.jobs = 1;
   const auto version = static_cast<uint64_t>(model.model_version());
-  options.max_tensors = version / kChoices.size() % 2 == 0 ? kFewTensors : kManyTensors;
+  const bool has_room = version / kChoices.size() % kRounds == kRounds - 1;
+  options.max_tensors = has_room ? kManyTensors : kFewTensors;
+  options.optimizer = "sgd";  // the smallest update
   kChoices[version % kChoices.size()](options);
   std::set<std::string> names;
   for (const auto& input : model.graph().input()) {
@@ -161,6 +166,6 @@ Options options_for(const onnx::ModelProto& model) {
   return options;
 }
 
-int64_t option_choices() { return 2 * std::ssize(kChoices); }
+int64_t option_choices() { return static_cast<int64_t>(kRounds * kChoices.size()); }
 
 }  // namespace sgtc::fuzz

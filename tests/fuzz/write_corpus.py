@@ -24,7 +24,7 @@ MOST_BYTES = 3000
 # Need --on-unsupported=fallback, which is one of the choices of compile_model.cc.
 SLOW, WITH_FALLBACK = ("Det", "DeformConv"), 6
 # Models of more tensors need a choice from this one on.
-FEW_TENSORS, WITH_MANY_TENSORS = 200, 8
+FEW_TENSORS, WITH_MANY_TENSORS = 200, 24
 
 
 def with_loss(model, outputs):
