@@ -56,8 +56,7 @@ ValueId Cloner::operator[](ValueId old) const {
 }
 
 void Cloner::clone(const Node& node) {
-  Graph::Context outer = std::move(target_.context());
-  inherit(node);
+  Graph::Context outer = std::exchange(target_.context(), {node.phase, node.id, {}});
   std::vector<ValueId> operands;
   operands.reserve(node.operands.size());
   for (const ValueId operand : node.operands) operands.push_back((*this)[operand]);
@@ -66,6 +65,7 @@ void Cloner::clone(const Node& node) {
   for (const ValueId result : node.results) names.push_back(source_.value(result).name);
   const std::vector<ValueId> results =
       target_.add_named_node(node.op, std::move(operands), node.attributes, names);
+  target_.nodes.back().sources = node.sources;
   for (size_t i = 0; i < results.size(); ++i) replace(node.results[i], results[i]);
   target_.context() = std::move(outer);
 }

@@ -138,9 +138,11 @@ std::string Graph::unique_name(const std::string& wanted) {
 }
 
 ValueId Graph::add_value(Value value) {
-  value.name = unique_name(value.name);
   const auto id = static_cast<ValueId>(values.size());
-  names_.emplace(value.name, id);
+  if (!names_.try_emplace(value.name, id).second) {
+    value.name = unique_name(value.name);
+    names_.emplace(value.name, id);
+  }
   values.push_back(std::move(value));
   return id;
 }
