@@ -45,8 +45,8 @@ class BlockRange {
       const Blocks all = unpacked(word);
       if (all.size() == 0) return {};
       const Blocks taken = choose(all);
-      const Blocks rest = taken.begin == all.begin ? Blocks{taken.end, all.end}
-                                                   : Blocks{all.begin, taken.begin};
+      const Blocks rest =
+          taken.begin == all.begin ? Blocks{taken.end, all.end} : Blocks{all.begin, taken.begin};
       if (word_.compare_exchange_weak(word, packed(rest), std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
         return taken;

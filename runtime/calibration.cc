@@ -104,8 +104,8 @@ Json profile_of_gpu(Job& job, const Measurements& measured, const std::string& t
 }
 
 // What is in memory between steps is not what a kernel reads in a step. Where it has subnormal
-// numbers, operations take a hundred times as long; while this lives they count as zeros here and in
-// threads that are started.
+// numbers, operations take a hundred times as long; while this lives they count as zeros here and
+// in threads that are started.
 class SubnormalsAreZeros {
  public:
   SubnormalsAreZeros() : before_(__builtin_ia32_stmxcsr()) {

@@ -18,9 +18,7 @@ constexpr size_t kStackBytes = size_t{16} << 20;
 }  // namespace
 
 ThreadPool::ThreadPool(int64_t threads, bool may_bind)
-    : threads_(threads),
-      allowed_cpus_(allowed_cpus()),
-      ranges_(static_cast<size_t>(threads)) {
+    : threads_(threads), allowed_cpus_(allowed_cpus()), ranges_(static_cast<size_t>(threads)) {
   const bool enough = static_cast<int64_t>(allowed_cpus_.size()) >= threads;
   if (enough) spins_ = kSpins;
   binds_ = may_bind && enough && threads > 1 && !binding_is_off();
