@@ -213,6 +213,16 @@ Placement partition_at(const KernelizedGraph& program, const StageBegins& begins
   return place_at(program, chain, links);
 }
 
+StageBegins begins_of(const KernelizedGraph& program, const Placement& placement) {
+  const Chain chain = find_chain(program, std::vector<double>(program.groups.size(), 0));
+  StageBegins begins;
+  for (size_t link = 1; link < chain.links.size(); ++link) {
+    if (placement.groups[chain.links[link]] == placement.groups[chain.links[link - 1]]) continue;
+    begins.push_back(begin_of(program, chain, link));
+  }
+  return begins;
+}
+
 std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain) {
   const std::vector<bool> allowed = between_layers(program, chain);
   std::vector<size_t> cuts;

@@ -36,6 +36,9 @@ using StageBegins = std::vector<NodeId>;
 Placement partition_at(const KernelizedGraph& program, const StageBegins& begins,
                        const Hardware& hardware);
 
+/// The cuts of a placement that was made by them.
+StageBegins begins_of(const KernelizedGraph& program, const Placement& placement);
+
 /// The links of a program's chain (chain.h) behind which it may be cut well: between repeated
 /// layers once per layer, elsewhere before each; 0 is none of them.
 std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain);

@@ -98,9 +98,11 @@ class Fitter {
 
   // Plans the step in a shape, with what it has to compute again; the other shapes to try, if that
   // is asked for.
-  std::vector<StepShape> fit_shape(Fit& fit, const StepShape& shape, bool searches) {
+  std::vector<StepShape> fit_shape(Fit& fit, StepShape shape, bool searches) {
     Attempt attempt;
     const PlannedStep whole = plan(graph_, shape, attempt);
+    // What runs again takes time in its stage, but is chosen for these cuts.
+    shape.begins = begins_of(*whole.kernels, *whole.placement);
     if (fit.seconds_without == 0) fit.seconds_without = attempt.seconds;
     if (request_.recompute != Recompute::kFull) consider(fit, attempt, whole);
     const bool is_done = request_.recompute == Recompute::kNone ||
