@@ -1,4 +1,4 @@
-#include "schedule/pipeline_order.h"
+#include "partition/pipeline_order.h"
 
 #include <algorithm>
 
