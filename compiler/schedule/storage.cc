@@ -370,14 +370,28 @@ class Assigner {
            may_share(call, value, state);
   }
 
+  // For when `from` becomes a part of `into`.
+  static void merge_uses(std::vector<Uses>& uses, StorageId from, StorageId into) {
+    const Uses& gone = uses[static_cast<size_t>(from)];
+    Uses& kept = uses[static_cast<size_t>(into)];
+    const auto merge = [](std::vector<size_t>& list, const std::vector<size_t>& more) {
+      const auto middle = list.insert(list.end(), more.begin(), more.end());
+      std::inplace_merge(list.begin(), middle, list.end());
+    };
+    merge(kept.reads, gone.reads);
+    merge(kept.writes, gone.writes);
+  }
+
   void bind_updates() {
+    std::vector<Uses> uses = collect_uses();
     for (const Update& update : graph_.updates) {
       if (!input_.placement->holds(update.state, input_.position)) continue;
       const StorageId state = root(update.state);
       const StorageId value = root(update.value);
       if (state == value) continue;
-      if (can_update_in_place(state, value, collect_uses())) {
+      if (can_update_in_place(state, value, uses)) {
         join(value, state);
+        merge_uses(uses, value, state);
       } else {
         copied_.push_back(update);
       }
@@ -387,11 +401,11 @@ class Assigner {
   // Lets a new shard overwrite the old one where only the state that gathers it reads it, and
   // nobody the state in between.
   void put_shards_in_place() {
+    std::vector<Uses> uses = collect_uses();
     for (size_t c = 0; c < step_.calls.size(); ++c) {
       if (!gathers_shards(step_.calls[c])) continue;
       const StorageId shard = root(step_.calls[c].arguments[0]);
       const StorageId state = root(step_.calls[c].arguments[1]);
-      const std::vector<Uses> uses = collect_uses();
       const Uses& shard_uses = uses[static_cast<size_t>(shard)];
       const bool plain = storage(shard).kind == Storage::Kind::kResult && !storage(shard).output;
       if (!plain || shard_uses.writes.size() != 1 || shard_uses.reads != std::vector{c}) continue;
@@ -402,7 +416,11 @@ class Assigner {
         const StorageId old = root(argument);
         const StorageId whole = step_.storages[static_cast<size_t>(old)].whole;
         if (whole == kNoStorage || root(whole) != state) continue;
-        if (may_share(step_.calls[at], shard, old)) join(shard, old);
+        if (may_share(step_.calls[at], shard, old)) {
+          join(shard, old);
+          merge_uses(uses, shard, old);
+          merge_uses(uses, shard, state);
+        }
         break;
       }
     }
@@ -476,10 +494,7 @@ class Assigner {
       const StorageId operand = root(call.arguments[static_cast<size_t>(alias)]);
       if (!can_overwrite(at, result, operand, uses)) continue;
       join(result, operand);
-      Uses& kept = uses[static_cast<size_t>(operand)];
-      const Uses& gone = uses[static_cast<size_t>(result)];
-      kept.reads.insert(kept.reads.end(), gone.reads.begin(), gone.reads.end());
-      kept.writes.insert(kept.writes.end(), gone.writes.begin(), gone.writes.end());
+      merge_uses(uses, result, operand);
       return;
     }
   }
