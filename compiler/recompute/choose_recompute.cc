@@ -13,7 +13,8 @@
 // with *walls*: places in the forward phase where few bytes are live. What crosses a wall never
 // runs again, so that only what lies between two walls is live twice. The search tries walls at
 // several distances, none too, and takes the cheapest choice; peaks are those of `evaluate`, which
-// knows the time of everything. Then the best one is changed in single parts and nodes.
+// knows the time of everything. Then the best one is changed in single parts, in all nodes of a
+// kind, of which each layer has one, and in single nodes.
 //
 // Graphs of few nodes are then searched exactly (exact_search.h). Left out: several copies of a
 // node in the backward phase, prices that vary with time, and the exact optimum of large graphs:
@@ -22,21 +23,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "recompute/exact_search.h"
 #include "recompute/min_cut.h"
+#include "recompute/walls.h"
 
 namespace sgtc {
 namespace {
 
-constexpr double kUnits = 1e12;                   // that all nodes cost together
-constexpr double kMostUnits = 1e14;               // that one value may cost at the highest price
-constexpr int kPrices = 12;                       // halvings of the range of prices
-constexpr int64_t kEvaluationWork = 400'000'000;  // of trying parts, in visited items
-constexpr int64_t kExactSteps = 20'000'000;       // of the exact search: far more than it takes
+constexpr double kUnits = 1e12;                  // that all nodes cost together
+constexpr double kMostUnits = 1e14;              // that one value may cost at the highest price
+constexpr int kPrices = 12;                      // halvings of the range of prices
+constexpr int64_t kEvaluationWork = 40'000'000;  // of trying parts, in visited items
+constexpr int64_t kExactSteps = 20'000'000;      // of the exact search: far more than it takes
 
 using Nodes = std::vector<size_t>;
 
@@ -62,7 +66,7 @@ class Chooser {
   RecomputeChoice run(size_t exact_nodes) {
     consider(RecomputeChoice(problem_.nodes.size(), false));
     if (fits(best_.cost)) return best_.choice;
-    for (const std::vector<bool>& walls : all_walls()) search_prices(walls);
+    for (const std::vector<bool>& walls : all_walls(problem_)) search_prices(walls);
     improve();
     if (movable_.size() <= exact_nodes) {
       const auto exact = search_exactly(problem_, budget_, best_.cost, kExactSteps);
@@ -74,7 +78,8 @@ class Chooser {
   // With everything between walls at each distance.
   RecomputeChoice everything() {
     best_ = {};
-    for (const std::vector<bool>& walls : all_walls()) consider(cut(walls, highest_price()));
+    for (const std::vector<bool>& walls : all_walls(problem_))
+      consider(cut(walls, highest_price()));
     return needed_nodes(problem_, best_.choice);
   }
 
@@ -101,85 +106,6 @@ class Chooser {
     const RecomputeCost cost = candidate.cost;
     if (best_.choice.empty() || is_better(cost, best_.cost)) best_ = std::move(candidate);
     return cost;
-  }
-
-  // ---- Walls
-
-  // Bytes of values of the forward phase that later nodes of it read, behind each node.
-  std::vector<int64_t> bytes_behind() const {
-    std::vector<size_t> last_reader(problem_.values.size(), 0);
-    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
-      for (const auto& operand : problem_.nodes[n].operands) last_reader[at(operand.value)] = n;
-    }
-    std::vector<int64_t> change(problem_.nodes.size() + 1, 0);
-    for (size_t v = 0; v < problem_.values.size(); ++v) {
-      const size_t made = at(problem_.values[v].node);
-      if (last_reader[v] <= made) continue;
-      change[made] += problem_.values[v].bytes;
-      change[last_reader[v]] -= problem_.values[v].bytes;
-    }
-    std::partial_sum(change.begin(), change.end(), change.begin());
-    return change;
-  }
-
-  // Per value whether it crosses a wall.
-  std::vector<bool> crossing(const std::vector<size_t>& walls) const {
-    std::vector<bool> crosses(problem_.values.size(), false);
-    const auto part = [&](size_t node) {
-      return std::lower_bound(walls.begin(), walls.end(), node) - walls.begin();
-    };
-    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
-      for (const auto& operand : problem_.nodes[n].operands) {
-        const size_t maker = at(problem_.values[at(operand.value)].node);
-        if (part(maker) != part(n)) crosses[at(operand.value)] = true;
-      }
-    }
-    return crosses;
-  }
-
-  // Nodes behind which a wall stands: within each window of `period` kept bytes, where the fewest
-  // bytes are live; of equals the last.
-  std::vector<size_t> walls_every(int64_t period, const std::vector<int64_t>& behind) const {
-    std::vector<size_t> walls;
-    int64_t kept = 0;
-    size_t best = 0;
-    bool is_open = false;
-    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
-      for (const int32_t result : problem_.nodes[n].results) {
-        const RecomputeProblem::Value& value = problem_.values[at(result)];
-        if (value.first_backward >= 0) kept += value.bytes;
-      }
-      if (kept < period) continue;
-      if (!is_open || behind[n] <= behind[best]) best = n;
-      is_open = true;
-      if (kept < 2 * period) continue;
-      walls.push_back(best);
-      is_open = false;
-      kept = 0;
-      n = best;
-    }
-    return walls;
-  }
-
-  int64_t kept_bytes() const {
-    int64_t bytes = 0;
-    for (const auto& value : problem_.values) bytes += value.first_backward >= 0 ? value.bytes : 0;
-    return bytes;
-  }
-
-  // Per value whether it may not be computed again; without walls, then closer and closer.
-  std::vector<std::vector<bool>> all_walls() const {
-    const std::vector<int64_t> behind = bytes_behind();
-    std::vector<std::vector<bool>> result = {std::vector<bool>(problem_.values.size(), false)};
-    std::vector<size_t> last;
-    for (int64_t period = kept_bytes() / 2; period > 0; period = period * 2 / 3) {
-      const std::vector<size_t> walls = walls_every(period, behind);
-      if (walls.size() > problem_.nodes.size() / 4) break;
-      if (walls == last || walls.empty()) continue;
-      last = walls;
-      result.push_back(crossing(walls));
-    }
-    return result;
   }
 
   // ---- Prices
@@ -321,10 +247,12 @@ class Chooser {
   }
 
   // Tries the best choice without each of its parts, and without single nodes, those that save most
-  // time first; then with one or two nodes changed. Large graphs see a part of that.
+  // time first; then with one or two kinds of nodes changed, and with one or two nodes. Large
+  // graphs see a part of that.
   void improve() {
     left_ = kEvaluationWork / evaluation_work();
     while (fits(best_.cost) && drop_parts()) continue;
+    while (change_kinds()) continue;
     while (change_nodes()) continue;
   }
 
@@ -347,6 +275,46 @@ class Chooser {
                      [&](const Nodes& a, const Nodes& b) { return seconds_of(a) > seconds_of(b); });
     bool changed = false;
     for (const Nodes& part : parts) changed |= try_choice(mixed(best_.choice, none, part));
+    return changed;
+  }
+
+  // Nodes that are alike, in the layers of a model.
+  std::vector<Nodes> kinds() const {
+    using Kind = std::tuple<double, size_t, std::vector<std::pair<int64_t, bool>>>;
+    std::map<Kind, Nodes> kinds;
+    for (const size_t n : movable_) {
+      const RecomputeProblem::Node& node = problem_.nodes[n];
+      Kind kind = {node.seconds, node.operands.size(), {}};
+      for (const int32_t result : node.results) {
+        const RecomputeProblem::Value& value = problem_.values[at(result)];
+        std::get<2>(kind).emplace_back(value.bytes, value.first_backward >= 0);
+      }
+      kinds[kind].push_back(n);
+    }
+    std::vector<Nodes> result;
+    for (auto& [kind, nodes] : kinds) {
+      if (nodes.size() > 1) result.push_back(std::move(nodes));
+    }
+    return result;
+  }
+
+  // Lets all nodes of a kind or of two run again, or none of them.
+  bool change_kinds() {
+    const RecomputeChoice none(problem_.nodes.size(), false);
+    const RecomputeChoice all(problem_.nodes.size(), true);
+    const std::vector<Nodes> kinds = this->kinds();
+    bool changed = false;
+    for (size_t i = 0; i < kinds.size() && left_ > 0; ++i) {
+      for (size_t j = 0; j <= i && left_ > 0; ++j) {
+        for (const RecomputeChoice* first : {&none, &all}) {
+          for (const RecomputeChoice* second : {&none, &all}) {
+            if (j == i && second != first) continue;
+            const RecomputeChoice choice = mixed(best_.choice, *first, kinds[i]);
+            changed |= try_choice(mixed(choice, *second, kinds[j]));
+          }
+        }
+      }
+    }
     return changed;
   }
 
