@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
 
 #include "cost/cost.h"
@@ -25,13 +24,13 @@ class ChainFinder {
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       if (group(g).phase == Phase::kForward) add_forward(g);
     }
+    chain_.seconds.assign(chain_.links.size(), 0);
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       if (group(g).phase != Phase::kBackward) continue;
       chain_.floating[g] = is_view(g);
       if (!is_view(g)) chain_.link_of[g] = link_of_backward(g);
     }
     add_seconds();
-    add_values();
     add_bytes();
     return std::move(chain_);
   }
@@ -100,46 +99,41 @@ class ChainFinder {
   }
 
   void add_seconds() {
-    chain_.forward_seconds.assign(chain_.links.size(), 0);
-    chain_.backward_seconds.assign(chain_.links.size(), 0);
     for (size_t g = 0; g < program_.groups.size(); ++g) {
       if (chain_.link_of[g] == kNone) continue;
-      const bool is_forward = group(g).phase == Phase::kForward;
-      std::vector<double>& seconds = is_forward ? chain_.forward_seconds : chain_.backward_seconds;
-      seconds[static_cast<size_t>(chain_.link_of[g])] += group_seconds_[g];
-    }
-  }
-
-  void add_values() {
-    std::vector<std::vector<int32_t>> readers(graph_.values.size());
-    for (size_t g = 0; g < program_.groups.size(); ++g) {
-      if (chain_.link_of[g] == kNone) continue;
-      for (const ValueId input : group(g).inputs) {
-        readers[static_cast<size_t>(base(input))].push_back(chain_.link_of[g]);
-      }
-    }
-    for (ValueId value = 0; value < static_cast<ValueId>(graph_.values.size()); ++value) {
-      const int32_t maker = maker_[static_cast<size_t>(value)];
-      if (maker == kNone || chain_.link_of[static_cast<size_t>(maker)] == kNone) continue;
-      std::vector<int32_t>& links = readers[static_cast<size_t>(value)];
-      std::sort(links.begin(), links.end());
-      links.erase(std::unique(links.begin(), links.end()), links.end());
-      const int32_t made = chain_.link_of[static_cast<size_t>(maker)];
-      if (links.empty() || links == std::vector{made}) continue;
-      chain_.values.push_back({made, std::move(links), bytes_of(graph_.type(value))});
+      chain_.seconds[static_cast<size_t>(chain_.link_of[g])] += group_seconds_[g];
     }
   }
 
   // Each value crosses the cuts between the link that makes it and the farthest one that reads it.
   void add_bytes() {
-    chain_.bytes.assign(chain_.links.size() + 1, 0);
-    for (const Chain::Value& value : chain_.values) {
-      const auto [low, high] =
-          std::minmax({value.made, value.readers.front(), value.readers.back()});
-      chain_.bytes[static_cast<size_t>(low) + 1] += value.bytes;
-      chain_.bytes[static_cast<size_t>(high) + 1] -= value.bytes;
+    struct Reach {
+      int32_t low = INT32_MAX;
+      int32_t high = -1;
+    };
+    std::vector<Reach> reaches(graph_.values.size());
+    for (size_t g = 0; g < program_.groups.size(); ++g) {
+      if (chain_.link_of[g] == kNone) continue;
+      for (const ValueId input : group(g).inputs) {
+        Reach& reach = reaches[static_cast<size_t>(base(input))];
+        reach.low = std::min(reach.low, chain_.link_of[g]);
+        reach.high = std::max(reach.high, chain_.link_of[g]);
+      }
     }
-    std::partial_sum(chain_.bytes.begin(), chain_.bytes.end(), chain_.bytes.begin());
+    std::vector<int64_t> change(chain_.links.size() + 1, 0);
+    for (ValueId value = 0; value < static_cast<ValueId>(graph_.values.size()); ++value) {
+      const int32_t maker = maker_[static_cast<size_t>(value)];
+      if (maker == kNone || chain_.link_of[static_cast<size_t>(maker)] == kNone) continue;
+      const Reach& reach = reaches[static_cast<size_t>(value)];
+      if (reach.high < 0) continue;
+      const int32_t made = chain_.link_of[static_cast<size_t>(maker)];
+      const int64_t bytes = bytes_of(graph_.type(value));
+      change[static_cast<size_t>(std::min(made, reach.low)) + 1] += bytes;
+      change[static_cast<size_t>(std::max(made, reach.high)) + 1] -= bytes;
+    }
+    chain_.bytes.assign(chain_.links.size() + 1, 0);
+    for (size_t c = 1; c < chain_.bytes.size(); ++c)
+      chain_.bytes[c] = chain_.bytes[c - 1] + change[c];
   }
 
   const KernelizedGraph& program_;

@@ -9,13 +9,6 @@
 namespace sgtc {
 
 struct Chain {
-  /// What a group of a link makes and groups of other links read.
-  struct Value {
-    int32_t made = 0;              // link
-    std::vector<int32_t> readers;  // links, ascending, each once
-    int64_t bytes = 0;
-  };
-
   /// Forward groups that are placed by the cut, in execution order; no views.
   std::vector<size_t> links;
   /// Per group: the link that it belongs to. For links their own number, for backward groups the
@@ -25,13 +18,11 @@ struct Chain {
   /// Per group: a view of forward or backward, or a forward group that needs no state and no random
   /// number, directly or not. It belongs to no link and runs wherever it is read.
   std::vector<bool> floating;
-  /// Per link: seconds of its forward and of its backward groups for one micro-batch.
-  std::vector<double> forward_seconds;
-  std::vector<double> backward_seconds;
+  /// Per link: seconds of its forward and backward groups for one micro-batch.
+  std::vector<double> seconds;
   /// Per cut c, between link c-1 and link c: bytes that cross it in both directions. Values
   /// that skip links cross every cut on their way.
   std::vector<int64_t> bytes;
-  std::vector<Value> values;
 };
 
 /// `group_seconds`: of one call of each group.

@@ -1,22 +1,14 @@
-// Choosing the cuts. The stages of a chain are intervals, and each of them alone bounds the time of
-// the pipeline from below. So the cuts with the lowest bound of the first j links into k stages
-// extend those of some first i links into k-1 stages: an exact dynamic programme in O(stages *
-// links²), a fraction of a second for the deepest models. Of many micro-batches the bound is that
-// of the slowest stage, so stages are balanced; of few, filling and draining the pipeline counts as
-// much, and a late stage that is slow costs more than an early one. Bytes decide between equals.
-// The bound is close but no more than that: from its cuts, and from balanced ones, the time of the
-// pipeline descends by moving cuts, or all cuts are tried where they are few.
-//
-// Where a model repeats a layer, cuts between whole layers are tried too: stages of equal layers
-// share their kernels, and such a plan is easier to read. They are preferred to others, and
-// balanced stages, which need like memory, to others, if the pipeline takes at most 1% longer. Left
-// out: memory (search/ weighs it) and orders of the forward groups other than their own.
+// Choosing the cuts. The stages of a chain are intervals, so the best cuts of the first j links
+// into k stages extend the best cuts of some first i links into k-1 stages: an exact dynamic
+// programme in O(stages * links²), a fraction of a second for the deepest models. Balance counts
+// first, since the slowest stage sets the pace of all; bytes decide between equals. Where a model
+// repeats a layer, cuts between whole layers are tried too and taken if they are at most 1% slower:
+// stages of equal layers share their kernels, and such a plan is easier to read. Left out: memory
+// (search/ weighs it) and orders of the forward groups other than their own.
 #include "partition/partition.h"
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,90 +17,79 @@
 #include "cost/group_time.h"
 #include "partition/chain.h"
 #include "partition/find_repeats.h"
-#include "partition/pipeline_time.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
 namespace {
 
-constexpr double kPreferred = 1.01;  // how much slower the pipeline may be with better cuts
-constexpr double kFewWays = 2000;    // to cut: all of them are tried
-constexpr int64_t kManyMicroBatches = 1'000'000;  // only balance counts
+constexpr double kWholeLayers = 1.01;  // how much slower the slowest stage may be for them
 
 struct Score {
-  double seconds = 0;
+  double slowest = 0;
   int64_t bytes = 0;  // over all cuts
   bool operator<(const Score& other) const {
-    return std::tie(seconds, bytes) < std::tie(other.seconds, other.bytes);
+    return std::tie(slowest, bytes) < std::tie(other.slowest, other.bytes);
   }
 };
 
 class Cutter {
  public:
-  Cutter(const Chain& chain, const Hardware& hardware, size_t stages, int64_t micro_batches)
-      : chain_(chain), stages_(stages), micro_batches_(static_cast<double>(micro_batches)) {
-    for (size_t link = 0; link < chain.links.size(); ++link) {
-      forward_.push_back(forward_.back() + chain.forward_seconds[link]);
-      both_.push_back(both_.back() + chain.forward_seconds[link] + chain.backward_seconds[link]);
-    }
-    for (const int64_t bytes : chain.bytes) crossing_.push_back(crossing(hardware, bytes));
+  Cutter(const Chain& chain, const Hardware& hardware)
+      : chain_(chain), hardware_(hardware), sums_{0} {
+    for (const double seconds : chain.seconds) sums_.push_back(sums_.back() + seconds);
   }
 
-  // The best cuts among those that are allowed, by the link behind each; none if there is no way to
-  // cut.
-  std::optional<Cuts> run(const std::vector<bool>& allowed) const {
+  double crossing(size_t cut) const {
+    const int64_t bytes = chain_.bytes[cut];
+    if (bytes == 0) return 0;
+    CommunicationWork work;
+    work.kind = "send";
+    work.bytes = bytes;
+    work.blocks = hardware_.communication_blocks;
+    return communication_seconds(hardware_, work);
+  }
+
+  double stage(size_t begin, size_t end) const {
+    return sums_[end] - sums_[begin] + crossing(begin) + crossing(end);
+  }
+
+  struct Cuts {
+    std::vector<size_t> begins;  // the link that begins each stage
+    double slowest = 0;          // infinite if there is no way to cut
+  };
+
+  // The best cuts among those that are allowed, by the link behind each.
+  Cuts run(size_t stages, const std::vector<bool>& allowed) const {
     const size_t links = chain_.links.size();
-    std::vector<std::vector<Score>> best(stages_, std::vector<Score>(links + 1, {kImpossible, 0}));
-    std::vector<std::vector<size_t>> from(stages_, std::vector<size_t>(links + 1, 0));
-    for (size_t end = 1; end <= links; ++end) best[0][end] = {bound(0, 0, end), 0};
-    for (size_t s = 1; s < stages_; ++s) {
-      for (size_t end = s + 1; end <= links; ++end) {
-        for (size_t begin = s; begin < end; ++begin) {
-          const Score& before = best[s - 1][begin];
+    std::vector<std::vector<Score>> best(stages + 1, std::vector<Score>(links + 1));
+    std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(links + 1, 0));
+    for (size_t end = 1; end <= links; ++end) best[1][end] = {stage(0, end), 0};
+    for (size_t k = 2; k <= stages; ++k) {
+      for (size_t end = k; end <= links; ++end) {
+        best[k][end].slowest = kImpossible;
+        for (size_t begin = k - 1; begin < end; ++begin) {
+          const Score& before = best[k - 1][begin];
           if (!allowed[begin]) continue;
-          const Score score = {std::max(before.seconds, bound(s, begin, end)),
+          const Score score = {std::max(before.slowest, stage(begin, end)),
                                before.bytes + chain_.bytes[begin]};
-          if (!(score < best[s][end])) continue;
-          best[s][end] = score;
-          from[s][end] = begin;
+          if (!(score < best[k][end])) continue;
+          best[k][end] = score;
+          from[k][end] = begin;
         }
       }
     }
-    if (best[stages_ - 1][links].seconds == kImpossible) return std::nullopt;
-    Cuts cuts(stages_ - 1);
+    Cuts cuts{std::vector<size_t>(stages, 0), best[stages][links].slowest};
     size_t end = links;
-    for (size_t s = stages_ - 1; s > 0; --s) end = cuts[s - 1] = from[s][end];
+    for (size_t k = stages; k > 1; --k) end = cuts.begins[k - 1] = from[k][end];
     return cuts;
   }
 
  private:
   static constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-  static double crossing(const Hardware& hardware, int64_t bytes) {
-    if (bytes == 0) return 0;
-    CommunicationWork work;
-    work.kind = "send";
-    work.bytes = bytes;
-    work.blocks = hardware.communication_blocks;
-    return communication_seconds(hardware, work);
-  }
-
-  // Seconds that the pipeline takes at least for the sake of one stage: what leads to its first
-  // forward pass, its own passes, what follows its last backward pass, and as long as it has to
-  // wait for its first backward pass, less the forward passes that it does meanwhile.
-  double bound(size_t stage, size_t begin, size_t end) const {
-    const double own = both_[end] - both_[begin] + crossing_[begin] + crossing_[end];
-    const double ahead = std::min(static_cast<double>(stages_ - stage), micro_batches_) - 1;
-    const double wait = both_.back() - both_[end] - ahead * (forward_[end] - forward_[begin]);
-    return both_[begin] + micro_batches_ * own + std::max(0.0, wait);
-  }
-
   const Chain& chain_;
-  const size_t stages_;
-  const double micro_batches_;
-  std::vector<double> forward_ = {0};  // of the links before each
-  std::vector<double> both_ = {0};
-  std::vector<double> crossing_;  // of each cut
+  const Hardware& hardware_;
+  std::vector<double> sums_;  // seconds of the links before each
 };
 
 // Which cuts leave repeated layers whole: within the repetition one cut per layer, where the fewest
@@ -133,92 +114,17 @@ std::vector<bool> between_layers(const KernelizedGraph& program, const Chain& ch
   return allowed;
 }
 
-std::vector<size_t> places(const Chain& chain, const std::vector<bool>& allowed) {
-  std::vector<size_t> result;
-  for (size_t link = 1; link < chain.links.size(); ++link) {
-    if (allowed[link]) result.push_back(link);
-  }
-  return result;
+std::vector<size_t> choose_cuts(const KernelizedGraph& program, const Chain& chain, size_t stages,
+                                const Hardware& hardware) {
+  const Cutter cutter(chain, hardware);
+  const Cutter::Cuts best = cutter.run(stages, std::vector<bool>(chain.links.size() + 1, true));
+  const Cutter::Cuts whole = cutter.run(stages, between_layers(program, chain));
+  return whole.slowest <= kWholeLayers * best.slowest ? whole.begins : best.begins;
 }
 
-struct TimedCuts {
-  Cuts cuts;
-  double seconds = 0;
-};
-
-// Moves one cut or a few at a time, as long as that makes the pipeline faster.
-TimedCuts descend(TimedCuts best, const std::vector<size_t>& places, const PipelineTime& time) {
-  for (bool improves = true; improves;) {
-    improves = false;
-    for (Cuts& cuts : neighbours(best.cuts, places)) {
-      const double seconds = time.seconds(cuts);
-      if (seconds >= best.seconds) continue;
-      best = {std::move(cuts), seconds};
-      improves = true;
-    }
-  }
-  return best;
-}
-
-// Goes to the next of all ways to choose numbers below `end`, ascending. False after the last.
-bool next_choice(std::vector<size_t>& numbers, size_t end) {
-  const size_t count = numbers.size();
-  for (size_t i = count; i-- > 0;) {
-    if (numbers[i] == end - count + i) continue;
-    std::iota(numbers.begin() + static_cast<std::ptrdiff_t>(i), numbers.end(), numbers[i] + 1);
-    return true;
-  }
-  return false;
-}
-
-TimedCuts best_of_all(TimedCuts best, const std::vector<size_t>& places, const PipelineTime& time) {
-  std::vector<size_t> numbers(best.cuts.size());
-  std::iota(numbers.begin(), numbers.end(), size_t{0});
-  do {
-    Cuts cuts;
-    for (const size_t number : numbers) cuts.push_back(places[number]);
-    const double seconds = time.seconds(cuts);
-    if (seconds < best.seconds) best = {std::move(cuts), seconds};
-  } while (next_choice(numbers, places.size()));
-  return best;
-}
-
-// The binomial coefficient, as a real number: it may be large.
-double ways_to_choose(size_t count, size_t of) {
-  double ways = 1;
-  for (size_t i = 0; i < count; ++i) {
-    ways *= static_cast<double>(of - i) / static_cast<double>(i + 1);
-  }
-  return ways;
-}
-
-Cuts choose_cuts(const KernelizedGraph& program, const Chain& chain, size_t stages,
-                 const Hardware& hardware) {
-  const int64_t micro_batches = program.graph->micro_batches;
-  const PipelineTime time(chain, hardware, PipelineSchedule::k1F1B, micro_batches);
-  std::vector<TimedCuts> found;  // the preferred first
-  for (const std::vector<bool>& allowed :
-       {between_layers(program, chain), std::vector<bool>(chain.links.size() + 1, true)}) {
-    for (const int64_t passes : {kManyMicroBatches, micro_batches}) {
-      const std::optional<Cuts> cuts = Cutter(chain, hardware, stages, passes).run(allowed);
-      if (!cuts) continue;
-      found.push_back({*cuts, time.seconds(*cuts)});
-      const std::vector<size_t> links = places(chain, allowed);
-      const bool few = ways_to_choose(stages - 1, links.size()) <= kFewWays;
-      found.push_back((few ? best_of_all : descend)(found.back(), links, time));
-    }
-  }
-  const auto best = std::min_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.seconds < b.seconds;
-  });
-  return std::find_if(
-             found.begin(), found.end(),
-             [&](const TimedCuts& timed) { return timed.seconds <= kPreferred * best->seconds; })
-      ->cuts;
-}
-
-int64_t stage_of(const Cuts& cuts, int32_t link) {
-  return std::upper_bound(cuts.begin(), cuts.end(), static_cast<size_t>(link)) - cuts.begin();
+int64_t stage_of(const std::vector<size_t>& begins, int32_t link) {
+  const auto next = std::upper_bound(begins.begin(), begins.end(), static_cast<size_t>(link));
+  return next - begins.begin() - 1;
 }
 
 // A floating group runs wherever its results are read; what nobody reads, where its operand is made
@@ -246,12 +152,14 @@ void place_floating(const KernelizedGraph& program, const Chain& chain, Placemen
   }
 }
 
-Placement place_at(const KernelizedGraph& program, const Chain& chain, const Cuts& cuts) {
+// `begins`: the link that begins each stage.
+Placement place_at(const KernelizedGraph& program, const Chain& chain,
+                   const std::vector<size_t>& begins) {
   Placement placement;
-  placement.stages = static_cast<int64_t>(cuts.size()) + 1;
+  placement.stages = static_cast<int64_t>(begins.size());
   placement.groups.resize(program.groups.size());
   for (size_t g = 0; g < program.groups.size(); ++g) {
-    if (chain.link_of[g] != kNone) placement.groups[g] = {stage_of(cuts, chain.link_of[g])};
+    if (chain.link_of[g] != kNone) placement.groups[g] = {stage_of(begins, chain.link_of[g])};
   }
   place_floating(program, chain, placement);
   place_update(program, placement);
@@ -295,14 +203,14 @@ Placement partition_at(const KernelizedGraph& program, const StageBegins& begins
   const Chain chain = chain_of(program, hardware);
   const size_t stages = begins.size() + 1;
   SGTC_CHECK(chain.links.size() >= stages, "fewer links than stages");
-  Cuts cuts;
+  std::vector<size_t> links = {0};
   for (size_t s = 1; s < stages; ++s) {
-    size_t link = s == 1 ? 1 : cuts.back() + 1;
+    size_t link = links.back() + 1;
     const size_t last = chain.links.size() - (stages - s);
     while (link < last && begin_of(program, chain, link) < begins[s - 1]) ++link;
-    cuts.push_back(link);
+    links.push_back(link);
   }
-  return place_at(program, chain, cuts);
+  return place_at(program, chain, links);
 }
 
 StageBegins begins_of(const KernelizedGraph& program, const Placement& placement) {
@@ -316,12 +224,33 @@ StageBegins begins_of(const KernelizedGraph& program, const Placement& placement
 }
 
 std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain) {
-  return places(chain, between_layers(program, chain));
+  const std::vector<bool> allowed = between_layers(program, chain);
+  std::vector<size_t> cuts;
+  for (size_t link = 1; link < chain.links.size(); ++link) {
+    if (allowed[link]) cuts.push_back(link);
+  }
+  return cuts;
 }
 
 NodeId begin_of(const KernelizedGraph& program, const Chain& chain, size_t link) {
   const std::vector<NodeId>& nodes = program.groups[chain.links[link]].nodes;
   return *std::max_element(nodes.begin(), nodes.end());
+}
+
+double slowest_stage(const KernelizedGraph& program, const Placement& placement,
+                     const Hardware& hardware) {
+  const Chain chain = chain_of(program, hardware);
+  const Cutter cutter(chain, hardware);
+  double slowest = 0;
+  size_t begin = 0;
+  for (size_t end = 1; end <= chain.links.size(); ++end) {
+    const bool last = end == chain.links.size();
+    if (!last && placement.groups[chain.links[end]] == placement.groups[chain.links[begin]])
+      continue;
+    slowest = std::max(slowest, cutter.stage(begin, end));
+    begin = end;
+  }
+  return slowest;
 }
 
 }  // namespace sgtc

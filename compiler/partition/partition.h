@@ -14,11 +14,11 @@ namespace sgtc {
 /// which every position computes, from the reductions that lead to them, which one does.
 std::vector<int64_t> fusion_parts(const Graph& graph);
 
-/// Places the groups of `program` on `stages` positions (stage s on position s), so that all
-/// passes of a step take as little time as was found (pipeline_time.h), on a GPU or one core of
-/// the hardware and over its links within a host. The forward groups are cut in their order of
-/// execution. Repeated layers stay whole and stages balanced if that costs at most 1%. Groups are
-/// never cut.
+/// Places the groups of `program` on `stages` positions (stage s on position s), so that the
+/// slowest stage is as fast as possible: forward and backward of its groups and the bytes that
+/// cross its two ends, on a GPU or one core of the hardware and over its links within a host. Exact
+/// for cuts of the forward groups in their order of execution; ties go to fewer bytes, and repeated
+/// layers stay whole if that costs at most 1%. Groups are never cut.
 ///
 /// Groups that need no parameter (masks, positions) are computed again on each stage that reads
 /// them instead of being sent; views are taken there too. A backward group runs where the forward
@@ -45,5 +45,9 @@ std::vector<size_t> good_cuts(const KernelizedGraph& program, const Chain& chain
 
 /// The cut before a link.
 NodeId begin_of(const KernelizedGraph& program, const Chain& chain, size_t link);
+
+/// The seconds of one micro-batch in the slowest stage of a placement, by the model of `partition`.
+double slowest_stage(const KernelizedGraph& program, const Placement& placement,
+                     const Hardware& hardware);
 
 }  // namespace sgtc

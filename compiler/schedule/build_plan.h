@@ -10,9 +10,9 @@
 #include "cost/hardware.h"
 #include "mesh/mesh.h"
 #include "partition/partition.h"
-#include "partition/pipeline_order.h"
 #include "partition/placement.h"
 #include "plan/format.h"
+#include "schedule/pipeline_order.h"
 #include "schedule/position_builder.h"
 #include "schedule/weights_blob.h"
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "partition/pipeline_order.h"
 #include "plan/format.h"
+#include "schedule/pipeline_order.h"
 #include "schedule/step_tasks.h"
 
 namespace sgtc {

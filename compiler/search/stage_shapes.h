@@ -14,8 +14,8 @@
 
 #include "cost/hardware.h"
 #include "partition/partition.h"
-#include "partition/pipeline_order.h"
 #include "recompute/find_problem.h"
+#include "schedule/pipeline_order.h"
 
 namespace sgtc {
 

@@ -79,7 +79,7 @@ TEST_CASE("1F1B alternates as soon as it can, GPipe collects") {
 }
 
 TEST_CASE("fewer micro-batches than stages leave no pass out") {
-  const plan::Plan plan = plan_on({8, {4, 1, 1}, 2});
+  const plan::Plan plan = plan_on({4, {4, 1, 1}, 2});
   for (size_t p = 0; p < 3; ++p)
     CHECK_THAT(passes_text(plan, p), ContainsSubstring("F0 F1 B0 B1 U0"));
 }

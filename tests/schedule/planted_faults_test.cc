@@ -170,17 +170,16 @@ std::optional<Planted> change_reduction(plan::Plan& plan, Random& random) {
   return std::nullopt;
 }
 
-bool touches(const plan::Task& task, const std::string& buffer) {
-  return std::any_of(task.calls.begin(), task.calls.end(), [&](const plan::Call& call) {
-    return std::any_of(call.arguments.begin(), call.arguments.end(),
-                       [&](const plan::Argument& part) { return part.buffer == buffer; });
-  });
-}
-
 // Gradients are reduced before they are complete, without a wait.
 std::optional<Planted> reduce_early(plan::Plan& plan, Random& random) {
   const size_t p = below(random, plan.positions.size());
   plan::Position& position = plan.positions[p];
+  const auto touches = [&](const plan::Task& task, const std::string& buffer) {
+    return std::any_of(task.calls.begin(), task.calls.end(), [&](const plan::Call& call) {
+      return std::any_of(call.arguments.begin(), call.arguments.end(),
+                         [&](const plan::Argument& part) { return part.buffer == buffer; });
+    });
+  };
   // Of others an earlier reduction waits long enough.
   const auto found = entries_where(position, [&](const plan::Entry& entry, const plan::Task& task) {
     if (task.name.rfind("reduce_bucket", 0) != 0 || entry.waits.empty()) return false;
@@ -197,27 +196,14 @@ std::optional<Planted> reduce_early(plan::Plan& plan, Random& random) {
   return Planted{static_cast<int64_t>(p), {entry.task}, touched};
 }
 
-// Whether forward passes write what backward passes read.
-bool keeps_for_backward(const plan::Position& position) {
-  const auto is_touched = [&](const std::string& phase, const std::string& buffer) {
-    return std::any_of(position.tasks.begin(), position.tasks.end(), [&](const plan::Task& task) {
-      return task.name.rfind(phase, 0) == 0 && touches(task, buffer);
-    });
-  };
-  return std::any_of(position.buffers.begin(), position.buffers.end(), [&](const auto& buffer) {
-    return buffer.scope == "slot" && is_touched("forward", buffer.name) &&
-           is_touched("backward", buffer.name);
-  });
-}
-
-// A slot that other micro-batches use at the time, until their backward pass.
+// A slot that other micro-batches use at the time.
 std::optional<Planted> reuse_slot(plan::Plan& plan, Random& random) {
   const size_t p = below(random, plan.positions.size());
   plan::Position& position = plan.positions[p];
   const auto found = entries_where(position, [](const plan::Entry& entry, const plan::Task& task) {
     return task.name == "forward" && entry.slot > 0;
   });
-  if (found.empty() || !keeps_for_backward(position)) return std::nullopt;
+  if (found.empty()) return std::nullopt;
   plan::Entry& entry = train_of(position)[found[below(random, found.size())]];
   entry.slot = 0;
   return Planted{static_cast<int64_t>(p), {}, {}};

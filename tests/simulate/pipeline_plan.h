@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cost/hardware.h"
-#include "partition/pipeline_order.h"
 #include "plan/format.h"
+#include "schedule/pipeline_order.h"
 
 namespace sgtc {
 

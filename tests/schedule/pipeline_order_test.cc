@@ -1,4 +1,4 @@
-#include "partition/pipeline_order.h"
+#include "schedule/pipeline_order.h"
 
 #include "support/catch.h"
 
