@@ -60,6 +60,7 @@ class PositionWriter {
     json result = {{"stage", stage_text(plan_, simulation_, number_)},
                    {"arena", position_.arena_bytes},
                    {"peak", simulated_.peak_live_bytes},
+                   {"evaluation_peak", find_live_peak(plan_, position_, "evaluate").bytes},
                    {"computing", simulated_.computing},
                    {"communicating", simulated_.communicating},
                    {"exposed", simulated_.exposed},
