@@ -20,7 +20,7 @@ constexpr int64_t kWantedRows = 192;  // weights are packed for each block
 constexpr int64_t kMinRows = 48;
 constexpr int64_t kRowStep = 12;
 constexpr int64_t kGradientChannels = 16;
-constexpr int64_t kGradientRows = 48;
+constexpr int64_t kGradientColumns = 32;
 
 // Samples and positions of the grid, outermost first.
 using Extents = std::array<int64_t, 1 + kernels::kSpatial>;
@@ -114,14 +114,11 @@ std::optional<AnchorGeometry> positions_by_channels(const ConvShape& s, const Di
   return geometry;
 }
 
-// Channels as rows, (tap, channel) as columns, boxes of positions as slices of the depth.
+// (tap, channel of the image) as rows, channels of the result as columns, boxes of positions as
+// slices of the depth. A block's rows are the channels of the result.
 std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Direction& direction,
                                               int64_t slice) {
-  const int64_t taps = s.window.kernel[0] * s.window.kernel[1] * s.window.kernel[2];
-  const int64_t run = (s.window.dilations[2] == 1 ? s.window.kernel[2] : 1) * s.input_channels;
-  const int64_t columns =
-      taps * s.input_channels / std::max<int64_t>(1, run) * round_up(run, kLanes);
-  if (columns > taps * s.input_channels * 5 / 3) return std::nullopt;
+  if (direction.result_channels < kLeastColumns) return std::nullopt;
   AnchorGeometry geometry;
   for (int64_t most = slice; geometry.box[0] == 0; most /= 2) {
     if (most == 0) return std::nullopt;
@@ -132,7 +129,7 @@ std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Directio
       geometry.block_columns = channels;
     }
   }
-  geometry.block_rows = even_part(s.output_channels, kGradientRows, kRowStep);
+  geometry.block_rows = even_part(s.output_channels, kGradientColumns, kGradientColumns);
   geometry.blocks =
       std::max<int64_t>(1, s.groups * ceil_divide(s.output_channels, geometry.block_rows) *
                                ceil_divide(s.input_channels, geometry.block_columns));

@@ -30,8 +30,7 @@ SGTC_INLINE void multiply_runs(const typename Tile::E* strip, const int32_t* pix
                                const int32_t* runs, int64_t run_count, int64_t run_length,
                                bool first) {
   using E = typename Tile::E;
-  using V = typename Tile::V;
-  V sums[Tile::kRows][Tile::kVectors] = {};
+  typename Tile::Sums sums = {};
   const E* lines[Tile::kRows];
 #pragma clang loop unroll(full)
   for (int i = 0; i < Tile::kRows; ++i) lines[i] = strip + pixels[i] * channels;
@@ -39,26 +38,12 @@ SGTC_INLINE void multiply_runs(const typename Tile::E* strip, const int32_t* pix
     const int64_t end = runs[r] + run_length;
 #pragma clang loop unroll_count(4)
     for (int64_t k = runs[r]; k < end; ++k) {
-      V row[Tile::kVectors];
-#pragma clang loop unroll(full)
-      for (int j = 0; j < Tile::kVectors; ++j) row[j] = load<V>(b + j * kLanes);
-#pragma clang loop unroll(full)
-      for (int i = 0; i < Tile::kRows; ++i) {
-        const V factor = splat<V>(lines[i][k]);
-#pragma clang loop unroll(full)
-        for (int j = 0; j < Tile::kVectors; ++j) sums[i][j] = fma(factor, row[j], sums[i][j]);
-      }
+      add_products<Tile>(sums, b,
+                         [&](int i) __attribute__((always_inline)) { return lines[i][k]; });
       b += Tile::kColumns;
     }
   }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < Tile::kRows; ++i) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < Tile::kVectors; ++j) {
-      E* to = c + i * Tile::kColumns + j * kLanes;
-      store<V>(to, first ? sums[i][j] : load<V>(to) + sums[i][j]);
-    }
-  }
+  put_sums<Tile>(c, sums, first);
 }
 
 template <typename E>
@@ -114,7 +99,9 @@ class ChannelsLastBlock {
       while (lanes < most && memory_.places[at + lanes] == place + lanes) ++lanes;
       for (int64_t column = 0; column < width_; column += kLanes) {
         V across[kLanes];
-        read_across(across, at, column);
+        transpose_square(across, [&](int64_t i) __attribute__((always_inline)) {
+          return result_row(memory_.rows[at + i], column);
+        });
         for (int64_t i = 0; i < minimum(kLanes, width_ - column); ++i) {
           visit(strip_.sample() + place / plane, group_ * columns_ + column_ + column + i, position,
                 across[i], lanes);
@@ -202,36 +189,6 @@ class ChannelsLastBlock {
                            });
     for (int64_t i = 0; i < kLanes; ++i) memory_.rows[n + i] = 0;
     return n;
-  }
-
-  /// across[i] = column `column` + i of 16 results from number `at` on.
-  SGTC_INLINE void read_across(V (&across)[kLanes], int64_t at, int64_t column) {
-    if constexpr (__is_same(E, float)) {
-#pragma clang loop unroll(full)
-      for (int half = 0; half < 2; ++half) {
-        V8f parts[2][8];
-#pragma clang loop unroll(full)
-        for (int rows = 0; rows < 2; ++rows) {
-#pragma clang loop unroll(full)
-          for (int i = 0; i < 8; ++i) {
-            const E* row = result_row(memory_.rows[at + rows * 8 + i], column) + half * 8;
-            __builtin_memcpy(&parts[rows][i], row, sizeof(V8f));
-          }
-          transpose(parts[rows]);
-        }
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 8; ++i) {
-          across[half * 8 + i] = __builtin_shufflevector(parts[0][i], parts[1][i], 0, 1, 2, 3, 4, 5,
-                                                         6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        }
-      }
-    } else {
-      for (int64_t i = 0; i < kLanes; ++i) {
-        for (int64_t row = 0; row < kLanes; ++row) {
-          across[i][row] = result_row(memory_.rows[at + row], column)[i];
-        }
-      }
-    }
   }
 
   const ConvShape& s_;

@@ -318,7 +318,7 @@ SGTC_INLINE void weight_gradient_regions(const ConvShape& s, void* const* args,
   const int64_t channel_blocks = ceil_divide(s.input_channels, s.block_columns);
   const int64_t pixels = Strip<typename Tile::E, T, false>(s, memory.strip).pixels();
   const int64_t most_channels = gradient_channels(s.window, pixels);
-  const int64_t most_rows = kMaxGradientRows / s.block_rows * s.block_rows;
+  const int64_t most_rows = kMaxGradientColumns / s.block_rows * s.block_rows;
   for (int64_t index = begin; index < end;) {
     const int64_t row_block = index % row_blocks;
     const int64_t channel_block = index / row_blocks % channel_blocks;
@@ -349,7 +349,12 @@ template <Direction direction, typename Tile, typename T>
 SGTC_INLINE void convolve_tiles(const ConvShape& s, void* const* args, void* const* tensors,
                                 int64_t begin, int64_t end) {
   if constexpr (__is_same(T, typename Tile::E) && direction == Direction::kWeightGradient) {
-    if (s.box[0] != 0) return weight_gradient_regions<Tile, T>(s, args, tensors, begin, end);
+    if (s.box[0] != 0) {
+      if (s.output_channels <= kLanes) {
+        return weight_gradient_regions<SlimTile<Tile>, T>(s, args, tensors, begin, end);
+      }
+      return weight_gradient_regions<Tile, T>(s, args, tensors, begin, end);
+    }
   } else if constexpr (__is_same(T, typename Tile::E)) {
     constexpr bool kGradient = direction == Direction::kInputGradient;
     if (s.box[0] != 0) {

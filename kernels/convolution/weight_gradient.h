@@ -1,9 +1,11 @@
-// The gradient of a convolution's weights as a product whose rows are channels of the result, whose
-// columns are (tap, channel of the image) and whose depth are the positions of all samples.
+// The gradient of a convolution's weights as a product whose rows are (tap, channel of the image),
+// whose columns are channels of the result and whose depth are the positions of all samples.
 //
-// A slice of the depth is a box of positions. Both operands have to be packed, as their lines are
-// far apart; the image comes out of a strip (strip.h), where a column tile is 16 neighbours. The
-// sums of 16 slices are added in order, and those of the groups as in tile_product.h.
+// A slice of the depth is a box of positions. Its image is copied into a strip (strip.h), where the
+// register tiles read rows in place: at a position each row is one element at a fixed distance
+// from where the position's window begins, so few channels fill a tile as well as many. The
+// gradient of the result is packed with channels last. The sums of 16 slices are added in order,
+// and those of the groups as in tile_product.h.
 #pragma once
 
 #include "convolution/strip.h"
@@ -17,13 +19,14 @@ namespace sgtc::kernels {
 template <typename Tile>
 struct WeightGradientMemory {
   using E = typename Tile::E;
+  static constexpr int64_t kElements = (kMaxGradientRows + Tile::kRows) * kMaxGradientColumns;
   StripMemory<E> strip;
-  int64_t places[Tile::kDepth];  // of the box's positions in the planes of its samples
-  alignas(64) E a[kMaxGradientRows * Tile::kDepth];
+  int64_t places[Tile::kDepth];           // of the box's positions in the planes of its samples
+  int32_t begins[Tile::kDepth];           // of their windows in the strip
+  int32_t rows[kMaxGradientRows + kLanes];  // from such a begin to the element of each row
   alignas(64) E b[kMaxGradientColumns * Tile::kDepth];
-  alignas(64) E c[kMaxGradientRows * kMaxGradientColumns];      // of one group of slices
-  alignas(64) E total[kMaxGradientRows * kMaxGradientColumns];  // used if there are several groups
-  E line[kMaxChunkDepth + kLanes];
+  alignas(64) E c[kElements];      // of one group of slices
+  alignas(64) E total[kElements];  // used if there are several groups
 };
 
 /// `rows` channels of the result from `row` on, by `channels` channels of the image from `channel`
@@ -31,6 +34,28 @@ struct WeightGradientMemory {
 struct WeightRegion {
   int64_t group, row, rows, channel, channels;
 };
+
+/// c (kRows x kColumns) = (first ? 0 : c) + a b, where element k of line i of a is
+/// strip[begins[k] + rows[i]]. AreNeighbours: rows[i] is rows[0] + i; otherwise the lines fill the
+/// general registers, and unrolling would spill them.
+template <typename Tile, bool AreNeighbours>
+SGTC_INLINE void multiply_windows(const typename Tile::E* strip, const int32_t* begins,
+                                  const int32_t* rows, const typename Tile::E* b,
+                                  typename Tile::E* c, int64_t depth, bool first) {
+  using E = typename Tile::E;
+  typename Tile::Sums sums = {};
+  const E* lines[Tile::kRows];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < Tile::kRows; ++i) lines[i] = strip + (AreNeighbours ? rows[0] + i : rows[i]);
+#pragma clang loop unroll_count(AreNeighbours ? 4 : 1)
+  for (int64_t k = 0; k < depth; ++k) {
+    const int64_t at = begins[k];
+    add_products<Tile>(sums, b,
+                       [&](int i) __attribute__((always_inline)) { return lines[i][at]; });
+    b += Tile::kColumns;
+  }
+  put_sums<Tile>(c, sums, first);
+}
 
 template <typename Tile, typename T>
 class WeightGradient {
@@ -42,10 +67,15 @@ class WeightGradient {
                              WeightGradientMemory<Tile>& memory)
       : s_(s), region_(region), memory_(memory), strip_(s, memory.strip) {
     strip_.list_runs(region.channels);
+    rows_ = strip_.window_elements();
+    row_tiles_ = ceil_divide(rows_, Tile::kRows);
+    column_tiles_ = ceil_divide(region.rows, Tile::kColumns);
     run_length_ = memory.strip.phases[0].run_length;
-    run_tiles_ = ceil_divide(run_length_, Tile::kColumns);
-    column_tiles_ = memory.strip.phases[0].runs * run_tiles_;
-    row_tiles_ = ceil_divide(region.rows, Tile::kRows);
+    for (int64_t n = 0; n < row_tiles_ * Tile::kRows; ++n) {
+      memory.rows[n] = n < rows_ ? static_cast<int32_t>(memory.strip.runs[n / run_length_] +
+                                                        n % run_length_)
+                                 : memory.rows[n - 1] + 1;
+    }
   }
 
   SGTC_INLINE void compute(const T* image, const T* gradient) {
@@ -57,14 +87,13 @@ class WeightGradient {
       strip_.set_box(box, 1);
       strip_.copy(image, region_.group, region_.channel, region_.channels);
       pack_gradient(gradient);
-      pack_strip_columns();
       const int64_t depth = strip_.positions();
+      for (int64_t k = 0; k < depth; ++k) {
+        memory_.begins[k] = static_cast<int32_t>(memory_.strip.pixels[k] * region_.channels);
+      }
       for_each_tile(row_tiles_, column_tiles_,
                     [&](int64_t i, int64_t j) __attribute__((always_inline)) {
-                      multiply_panels<Tile>({memory_.a + i * Tile::kRows * depth, 1, Tile::kRows},
-                                            memory_.b + j * Tile::kColumns * depth,
-                                            memory_.c + (j * row_tiles_ + i) * Tile::kElements,
-                                            depth, box % kGroup == 0);
+                      multiply_tile(i, j, depth, box % kGroup == 0);
                     });
       if (boxes > kGroup && (box % kGroup == kGroup - 1 || box == boxes - 1)) {
         add_tiles<Tile>(memory_.total, memory_.c, tiles, box < kGroup);
@@ -77,29 +106,43 @@ class WeightGradient {
   template <typename Visit>
   SGTC_INLINE void visit(Visit visit) {
     const int64_t taps = volume(s_.window.kernel);
-    const int64_t count = region_.channels * taps;
-    for (int64_t row = 0; row < region_.rows; ++row) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t at = memory_.strip.tap_rows[tap];
-        const int64_t column = at / run_length_ * run_tiles_ * Tile::kColumns + at % run_length_;
-        for (int64_t c = 0; c < region_.channels; ++c) {
-          memory_.line[c * taps + tap] = element(row, column + c);
-        }
+    const int64_t first = region_.group * s_.output_channels + region_.row;
+    for (int64_t at = 0; at < rows_; at += kLanes) {
+      int64_t lines[kLanes];  // of c; where there are fewer, the last one again
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const int64_t n = minimum(at + i, rows_ - 1);
+        lines[i] = memory_.strip.tap_rows[n % taps] + n / taps;
       }
-      for (int64_t i = 0; i < count; i += kLanes) {
-        visit(region_.group * s_.output_channels + region_.row + row, region_.channel * taps + i,
-              load<V>(memory_.line + i), minimum(kLanes, count - i));
+      for (int64_t row = 0; row < region_.rows; row += kLanes) {
+        const E* from = result_ + row / Tile::kColumns * row_tiles_ * Tile::kElements +
+                        row % Tile::kColumns;
+        V across[kLanes];
+        transpose_square(across, [&](int64_t i) __attribute__((always_inline)) {
+          return from + lines[i] * Tile::kColumns;
+        });
+        for (int64_t i = 0; i < minimum(kLanes, region_.rows - row); ++i) {
+          visit(first + row + i, region_.channel * taps + at, across[i],
+                minimum(kLanes, rows_ - at));
+        }
       }
     }
   }
 
  private:
-  SGTC_INLINE E element(int64_t row, int64_t column) const {
-    return result_[(column / Tile::kColumns * row_tiles_ * Tile::kRows + row) * Tile::kColumns +
-                   column % Tile::kColumns];
+  SGTC_INLINE void multiply_tile(int64_t i, int64_t j, int64_t depth, bool first) {
+    const int32_t* rows = memory_.rows + i * Tile::kRows;
+    const E* b = memory_.b + j * Tile::kColumns * depth;
+    E* c = memory_.c + (j * row_tiles_ + i) * Tile::kElements;
+    if (run_length_ % Tile::kRows == 0 || rows[Tile::kRows - 1] == rows[0] + Tile::kRows - 1) {
+      multiply_windows<Tile, true>(memory_.strip.elements, memory_.begins, rows, b, c, depth,
+                                   first);
+    } else {
+      multiply_windows<Tile, false>(memory_.strip.elements, memory_.begins, rows, b, c, depth,
+                                    first);
+    }
   }
 
-  /// Packs the rows of the box, in stretches of neighbouring positions.
+  /// Packs the channels of the result in the box, in stretches of neighbouring positions.
   SGTC_INLINE void pack_gradient(const T* gradient) {
     const int64_t plane = volume(s_.window.output), depth = strip_.positions();
     int64_t n = 0;
@@ -113,38 +156,16 @@ class WeightGradient {
       const int64_t channel =
           ((strip_.sample() + place / plane) * s_.groups + region_.group) * s_.output_channels +
           region_.row;
-      const T* from = gradient + channel * plane + place % plane;
-      for (int64_t row = 0; row < region_.rows; row += Tile::kRows) {
-        pack_panel_part(memory_.a + row * depth + begin * Tile::kRows, from + row * plane, plane,
-                        minimum(Tile::kRows, region_.rows - row), count);
+      for (int64_t row = 0; row < region_.rows; row += Tile::kColumns) {
+        E* to = memory_.b + row * depth + begin * Tile::kColumns;
+        const int64_t lines = minimum(Tile::kColumns, region_.rows - row);
+        for (int64_t i = 0; lines < Tile::kColumns && i < count * Tile::kColumns; ++i) to[i] = 0;
+        transpose_lines(gradient + (channel + row) * plane + place % plane, plane, lines, count,
+                        [=](int64_t k) __attribute__((always_inline)) {
+                          return to + k * Tile::kColumns;
+                        });
       }
       begin += count;
-    }
-  }
-
-  SGTC_INLINE static void pack_panel_part(E* to, const T* from, int64_t stride, int64_t rows,
-                                          int64_t depth) {
-    if constexpr (__is_same(T, float)) {
-      if (rows == Tile::kRows) return pack_panel<Tile::kRows>(to, from, stride, depth);
-    }
-    pack_lines<Tile::kRows>(to, rows, depth,
-                            [=](int64_t i, int64_t k) __attribute__((always_inline)) {
-                              return static_cast<E>(widened(from[i * stride + k]));
-                            });
-  }
-
-  /// Packs what the taps see; the columns beyond a run hold anything.
-  SGTC_INLINE void pack_strip_columns() {
-    const int64_t depth = strip_.positions();
-    for (int64_t j = 0; j < column_tiles_; ++j) {
-      const E* from = memory_.strip.elements + memory_.strip.runs[j / run_tiles_] +
-                      j % run_tiles_ * Tile::kColumns;
-      E* to = memory_.b + j * Tile::kColumns * depth;
-      for (int64_t k = 0; k < depth; ++k) {
-        __builtin_memcpy_inline(to + k * Tile::kColumns,
-                                from + memory_.strip.pixels[k] * region_.channels,
-                                Tile::kColumns * sizeof(E));
-      }
     }
   }
 
@@ -152,7 +173,7 @@ class WeightGradient {
   WeightRegion region_;
   WeightGradientMemory<Tile>& memory_;
   Strip<E, T, false> strip_;
-  int64_t run_length_, run_tiles_, column_tiles_, row_tiles_;
+  int64_t run_length_, rows_, row_tiles_, column_tiles_;
   const E* result_ = nullptr;
 };
 

@@ -11,8 +11,8 @@ inline constexpr int64_t kMaxPhases = 36;
 inline constexpr int64_t kMaxStripElements = 1 << 16;
 inline constexpr int64_t kMaxChunkDepth = 640;  // channels of a chunk x taps
 
-inline constexpr int64_t kMaxGradientRows = 96;      // weight gradient: channels of the result
-inline constexpr int64_t kMaxGradientColumns = 640;  // and (channel, tap), in whole register tiles
+inline constexpr int64_t kMaxGradientRows = 640;     // weight gradient: (tap, channel)
+inline constexpr int64_t kMaxGradientColumns = 256;  // and channels of the result
 
 /// Position u of the grid reads elements step * u + low … step * u + high of the image, in one
 /// dimension.
@@ -52,17 +52,9 @@ constexpr int64_t chunk_channels(const WindowShape& w, int64_t channels, int64_t
 /// How many channels of the image the weight gradient can have at a time; `pixels` are those of a
 /// strip. 0 if the window is too large.
 constexpr int64_t gradient_channels(const WindowShape& w, int64_t pixels) {
-  constexpr int64_t kStep = 32;  // columns of the widest register tile
-  const bool joined = w.dilations[2] == 1;
-  const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
-  const int64_t runs = joined ? taps / w.kernel[2] : taps;
-  int64_t channels = kMaxChunkDepth / taps;
-  if (channels * pixels > kMaxStripElements) channels = kMaxStripElements / pixels;
-  const auto columns = [&] {
-    return runs * (((joined ? w.kernel[2] : 1) * channels + kStep - 1) / kStep * kStep);
-  };
-  while (channels > 0 && columns() > kMaxGradientColumns) --channels;
-  return channels;
+  const int64_t by_rows = kMaxGradientRows / (w.kernel[0] * w.kernel[1] * w.kernel[2]);
+  const int64_t by_strip = kMaxStripElements / pixels;
+  return by_rows < by_strip ? by_rows : by_strip;
 }
 
 }  // namespace sgtc::kernels

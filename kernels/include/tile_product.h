@@ -33,6 +33,7 @@ template <typename E_, int Rows_, int Vectors_>
 struct RegisterTile {
   using E = E_;
   using V = E __attribute__((vector_size(kLanes * sizeof(E_))));
+  using Sums = V[Rows_][Vectors_];
   static constexpr int kRows = Rows_;
   static constexpr int kVectors = Vectors_;
   static constexpr int64_t kColumns = Vectors_ * kLanes;
@@ -57,37 +58,50 @@ struct Panel {
   int64_t line_stride, depth_stride;
 };
 
+/// sums[i] += factor(i) * b: each a fused multiply-add; b is a row of kColumns elements.
+template <typename Tile, typename Factor>
+SGTC_INLINE void add_products(typename Tile::Sums& sums, const typename Tile::E* b, Factor factor) {
+  using V = typename Tile::V;
+  V row[Tile::kVectors];
+#pragma clang loop unroll(full)
+  for (int j = 0; j < Tile::kVectors; ++j) row[j] = load<V>(b + j * kLanes);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < Tile::kRows; ++i) {
+    const V wide = splat<V>(factor(i));
+#pragma clang loop unroll(full)
+    for (int j = 0; j < Tile::kVectors; ++j) sums[i][j] = fma(wide, row[j], sums[i][j]);
+  }
+}
+
+/// c (kRows x kColumns, row-major) = (first ? 0 : c) + sums.
+template <typename Tile>
+SGTC_INLINE void put_sums(typename Tile::E* c, const typename Tile::Sums& sums, bool first) {
+  using V = typename Tile::V;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < Tile::kRows; ++i) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < Tile::kVectors; ++j) {
+      typename Tile::E* to = c + i * Tile::kColumns + j * kLanes;
+      store<V>(to, first ? sums[i][j] : load<V>(to) + sums[i][j]);
+    }
+  }
+}
+
 /// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where b holds `depth` rows of kColumns
 /// elements. Elements of a b are chains of fused multiply-adds from zero. Unrolled, because the
 /// counting takes issue slots that a core may share with another hardware thread.
 template <typename Tile>
 SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile::E* b,
                                  typename Tile::E* c, int64_t depth, bool first) {
-  using E = typename Tile::E;
-  using V = typename Tile::V;
-  V sums[Tile::kRows][Tile::kVectors] = {};
+  typename Tile::Sums sums = {};
 #pragma clang loop unroll_count(4)
   for (int64_t k = 0; k < depth; ++k) {
-    V row[Tile::kVectors];
-#pragma clang loop unroll(full)
-    for (int j = 0; j < Tile::kVectors; ++j) row[j] = load<V>(b + j * kLanes);
-#pragma clang loop unroll(full)
-    for (int i = 0; i < Tile::kRows; ++i) {
-      const V factor = splat<V>(a.at[i * a.line_stride]);
-#pragma clang loop unroll(full)
-      for (int j = 0; j < Tile::kVectors; ++j) sums[i][j] = fma(factor, row[j], sums[i][j]);
-    }
+    add_products<Tile>(sums, b,
+                       [&](int i) __attribute__((always_inline)) { return a.at[i * a.line_stride]; });
     a.at += a.depth_stride;
     b += Tile::kColumns;
   }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < Tile::kRows; ++i) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < Tile::kVectors; ++j) {
-      E* to = c + i * Tile::kColumns + j * kLanes;
-      store<V>(to, first ? sums[i][j] : load<V>(to) + sums[i][j]);
-    }
-  }
+  put_sums<Tile>(c, sums, first);
 }
 
 /// Calls use(row tile, column tile) for all tiles of a matrix, in an order in which a panel of B

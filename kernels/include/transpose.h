@@ -80,18 +80,57 @@ SGTC_INLINE void pack_panel(float* to, const float* from, int64_t stride, int64_
 template <typename T, typename Place>
 SGTC_INLINE void transpose_lines(const T* from, int64_t stride, int64_t lines, int64_t depth,
                                  Place place) {
-  int64_t line = 0;
   if constexpr (__is_same(T, float)) {
-    for (; line + 8 <= lines; line += 8) {
-      transpose_strip<8>(from + line * stride, stride, depth,
-                         [=](int64_t k) __attribute__((always_inline)) { return place(k) + line; });
+    const int64_t whole = lines / 8 * 8;
+    const auto from_line = [&](int64_t line) __attribute__((always_inline)) {
+      return [=](int64_t k) __attribute__((always_inline)) { return place(k) + line; };
+    };
+    for (int64_t line = 0; line < whole; line += 8) {
+      transpose_strip<8>(from + line * stride, stride, depth, from_line(line));
+    }
+    const float* rest = from + whole * stride;
+    switch (lines % 8) {
+      case 1: return transpose_strip<1>(rest, stride, depth, from_line(whole));
+      case 2: return transpose_strip<2>(rest, stride, depth, from_line(whole));
+      case 3: return transpose_strip<3>(rest, stride, depth, from_line(whole));
+      case 4: return transpose_strip<4>(rest, stride, depth, from_line(whole));
+      case 5: return transpose_strip<5>(rest, stride, depth, from_line(whole));
+      case 6: return transpose_strip<6>(rest, stride, depth, from_line(whole));
+      case 7: return transpose_strip<7>(rest, stride, depth, from_line(whole));
+      default: return;
+    }
+  } else {
+    for (int64_t k = 0; k < depth; ++k) {
+      auto* to = place(k);
+      for (int64_t i = 0; i < lines; ++i) to[i] = widened(from[i * stride + k]);
     }
   }
-  if (line == lines) return;
-  for (int64_t k = 0; k < depth; ++k) {
-    auto* to = place(k);
-    for (int64_t i = line; i < lines; ++i) {
-      to[i] = widened(from[i * stride + k]);
+}
+
+/// across[i][j] = line(j)[i] for 16 lines of 16 elements.
+template <typename V, typename Line>
+SGTC_INLINE void transpose_square(V (&across)[kLanes], Line line) {
+  if constexpr (__is_same(V, V16f)) {
+#pragma clang loop unroll(full)
+    for (int half = 0; half < 2; ++half) {
+      V8f parts[2][8];
+#pragma clang loop unroll(full)
+      for (int part = 0; part < 2; ++part) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 8; ++i) {
+          __builtin_memcpy(&parts[part][i], line(part * 8 + i) + half * 8, sizeof(V8f));
+        }
+        transpose(parts[part]);
+      }
+#pragma clang loop unroll(full)
+      for (int i = 0; i < 8; ++i) {
+        across[half * 8 + i] = __builtin_shufflevector(parts[0][i], parts[1][i], 0, 1, 2, 3, 4, 5,
+                                                       6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+      }
+    }
+  } else {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      for (int64_t j = 0; j < kLanes; ++j) across[i][j] = line(j)[i];
     }
   }
 }
