@@ -17,7 +17,10 @@ namespace {
 void emit_kernel(llvm::Module& module, const KernelSpec& spec, const Target& target) {
   if (spec.kind == "loop") return emit_loop_kernel(module, spec);
   emit_anchor_kernel(module, spec, target.wide_vectors);
-  if (anchor_visits_tiles(spec.anchor, spec.result_types[0].dtype)) emit_tile_store(module, spec);
+  if (anchor_visits_tiles(spec.anchor, spec.result_types[0].dtype)) {
+    emit_tile_store(module, spec);
+    emit_tile_prefetch(module, spec);
+  }
 }
 
 llvm::PipelineTuningOptions tuning_of(const KernelSpec& spec) {

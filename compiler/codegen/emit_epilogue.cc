@@ -83,4 +83,17 @@ void emit_tile_store(llvm::Module& module, const KernelSpec& spec) {
   builder.CreateRetVoid();
 }
 
+void emit_tile_prefetch(llvm::Module& module, const KernelSpec& spec) {
+  llvm::Function* function = define_visitor(module, "sgtc_tile_prefetch", {});
+  llvm::IRBuilder<> builder(&function->getEntryBlock());
+  KernelParameters parameters;
+  parameters.arguments = load_arguments(builder, function->getArg(0), spec.arguments.size());
+  NestEmitter emitter(builder, spec, parameters);
+  set_tile_row(builder, spec.nest, function->getArg(1), function->getArg(2), emitter.position);
+  emitter.position.vector_base = function->getArg(3);
+  emitter.position.is_aligned = visits_aligned_columns(spec.anchor);
+  emitter.prefetch_elements();
+  builder.CreateRetVoid();
+}
+
 }  // namespace sgtc

@@ -14,6 +14,11 @@ namespace sgtc {
 /// stores the first `lanes` of them. Always inlined.
 void emit_tile_store(llvm::Module& module, const KernelSpec& spec);
 
+/// Defines what the kernel calls some time before it:
+///   void sgtc_tile_prefetch(ptr args, i64 batch, i64 row, i64 column)
+/// It prefetches to the second-level cache what the nest loads at 16 consecutive columns.
+void emit_tile_prefetch(llvm::Module& module, const KernelSpec& spec);
+
 /// Declares the function `name` of (ptr args, i64 batch, i64 row, i64 column, `further`…), which is
 /// always inlined, and opens its body.
 llvm::Function* define_visitor(llvm::Module& module, const char* name,

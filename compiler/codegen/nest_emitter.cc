@@ -182,6 +182,17 @@ IrValue* NestEmitter::address_of(const Expression& load) {
   return address(load.argument, load.dtype, lane_index(load.index).base);
 }
 
+void NestEmitter::prefetch_elements() {
+  constexpr uint32_t kSecondLevel = 2;
+  for (const Expression& load : nest_.expressions) {
+    if (load.kind != Expression::Kind::kLoad || load.level != Level::kElement) continue;
+    if (!load.index.computed.empty() || !depends_on_lane(load.index)) continue;
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                             {address_of(load), builder_.getInt32(0),
+                              builder_.getInt32(kSecondLevel), builder_.getInt32(1)});
+  }
+}
+
 // Vectors begin at multiples of the lanes; all other terms of the index are looked at.
 llvm::Align NestEmitter::alignment_at(const AffineIndex& index, DType dtype,
                                       int64_t further) const {

@@ -62,6 +62,8 @@ class NestEmitter {
   std::vector<IrValue*> exchange_elements(std::vector<IrValue*> values);
   /// Writes an evaluated value.
   void store(const Store& store);
+  /// Prefetches what the loads of element level without computed indices read at the position.
+  void prefetch_elements();
   /// The address of the first lane of a load without computed indices.
   IrValue* address_of(const Expression& load);
 

@@ -75,7 +75,11 @@ class ChannelsLastBlock {
     row_tiles_ = ceil_divide(strip_.positions(), Tile::kRows);
   }
 
-  SGTC_INLINE void compute(const T* image, const T* weights) {
+  /// Calls ahead(sample, channel of all groups, position) before the last products for some
+  /// results, one of each cache line.
+  template <typename Ahead>
+  SGTC_INLINE void compute(const T* image, const T* weights, Ahead ahead) {
+    list_results();
     const int64_t most = chunk_channels(s_.window, strip_.channels(), Tile::kDepth);
     clear_unmet();
     for (int64_t channel = 0; channel < strip_.channels(); channel += most) {
@@ -83,7 +87,9 @@ class ChannelsLastBlock {
       strip_.list_runs(count);
       strip_.copy(image, group_, channel, count);
       pack_weights(weights, channel, count);
-      for (int64_t p = 0; p < strip_.phases(); ++p) multiply_phase(p, count, channel == 0);
+      for (int64_t p = 0; p < strip_.phases(); ++p) {
+        multiply_phase(p, count, channel == 0, channel + count == strip_.channels(), ahead);
+      }
     }
   }
 
@@ -91,10 +97,9 @@ class ChannelsLastBlock {
   template <typename Visit>
   SGTC_INLINE void visit(Visit visit) {
     const int64_t plane = volume(kGradient ? s_.window.input : s_.window.output);
-    const int64_t count = list_results();
-    for (int64_t at = 0; at < count;) {
+    for (int64_t at = 0; at < results_;) {
       const int64_t place = memory_.places[at], position = place % plane;
-      const int64_t most = minimum(kLanes, minimum(count - at, plane - position));
+      const int64_t most = minimum(kLanes, minimum(results_ - at, plane - position));
       int64_t lanes = 1;
       while (lanes < most && memory_.places[at + lanes] == place + lanes) ++lanes;
       for (int64_t column = 0; column < width_; column += kLanes) {
@@ -148,7 +153,9 @@ class ChannelsLastBlock {
     }
   }
 
-  SGTC_INLINE void multiply_phase(int64_t p, int64_t channels, bool is_first) {
+  template <typename Ahead>
+  SGTC_INLINE void multiply_phase(int64_t p, int64_t channels, bool is_first, bool is_last,
+                                  Ahead ahead) {
     const auto phase = memory_.strip.phases[p];
     if (phase.runs == 0) return;
     const int64_t at_once = maximum(1, Tile::kDepth / phase.run_length);
@@ -157,6 +164,7 @@ class ChannelsLastBlock {
       const int64_t depth_begin = phase.first_row + run * phase.run_length;
       for_each_tile(row_tiles_, ceil_divide(width_, Tile::kColumns),
                     [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+                      if (is_last && run + runs == phase.runs) look_ahead(p, i, j, ahead);
                       multiply_runs<Tile>(
                           memory_.strip.elements, memory_.strip.pixels + i * Tile::kRows, channels,
                           memory_.b + (j * strip_.window_elements() + depth_begin) * Tile::kColumns,
@@ -164,6 +172,20 @@ class ChannelsLastBlock {
                           memory_.strip.runs + phase.first_run + run, runs, phase.run_length,
                           is_first && run == 0);
                     });
+    }
+  }
+
+  /// A tile has fewer neighbouring results than a cache line, so the last of them is on a line
+  /// which that of the tile before is not on, or the two have one line. Phases are taken for
+  /// neighbours, though only where there is one of them the results are.
+  template <typename Ahead>
+  SGTC_INLINE void look_ahead(int64_t p, int64_t i, int64_t j, Ahead ahead) {
+    const int64_t plane = volume(kGradient ? s_.window.input : s_.window.output);
+    const int64_t number = (p * row_tiles_ + i + 1) * Tile::kRows - 1;
+    const int64_t place = memory_.places[minimum(number, results_ - 1)];
+    const int64_t end = minimum(width_, (j + 1) * Tile::kColumns);
+    for (int64_t column = j * Tile::kColumns; column < end; ++column) {
+      ahead(strip_.sample() + place / plane, group_ * columns_ + column_ + column, place % plane);
     }
   }
 
@@ -179,8 +201,7 @@ class ChannelsLastBlock {
     }
   }
 
-  /// Returns how many there are.
-  SGTC_INLINE int64_t list_results() {
+  SGTC_INLINE void list_results() {
     int64_t n = 0;
     strip_.for_each_result(row_tiles_ * Tile::kRows,
                            [&](int64_t place, int64_t row) __attribute__((always_inline)) {
@@ -188,7 +209,7 @@ class ChannelsLastBlock {
                              memory_.rows[n++] = static_cast<int32_t>(row);
                            });
     for (int64_t i = 0; i < kLanes; ++i) memory_.rows[n + i] = 0;
-    return n;
+    results_ = n;
   }
 
   const ConvShape& s_;
@@ -196,6 +217,7 @@ class ChannelsLastBlock {
   Strip<E, T, kGradient> strip_;
   int64_t columns_;  // of one group
   int64_t column_, width_, group_, row_tiles_;
+  int64_t results_ = 0;
 };
 
 }  // namespace sgtc::kernels

@@ -183,6 +183,9 @@ struct Convolution {
     PackedOperand<Tile::kColumns, E, PackB> b(pack_b, panels_b);
     multiply_operands<Tile, kMaxBlockRows * kMaxBlockColumns>(
         block.rows, block.columns, depth, a, b,
+        [&](int64_t row, int64_t column) __attribute__((always_inline)) {
+          prefetch_operands<T>(args, batch, first_row + row, block.column + column);
+        },
         [&](int64_t row, int64_t column, V values, int64_t lanes) __attribute__((always_inline)) {
           store_result(args, result, channels, columns, batch, first_row + row,
                        block.column + column, values, lanes);
@@ -297,7 +300,11 @@ SGTC_INLINE void convolve_boxes(const ConvShape& s, void* const* args, void* con
   ChannelsLastMemory<typename Tile::E> memory;
   for (int64_t index = begin; index < end; ++index) {
     ChannelsLastBlock<Tile, T, kGradient> block(s, index, memory);
-    block.compute(static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]));
+    block.compute(static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]),
+                  [&](int64_t sample, int64_t channel, int64_t position)
+                      __attribute__((always_inline)) {
+                        prefetch_operands<T>(args, sample, channel, position);
+                      });
     block.visit([&](int64_t sample, int64_t channel, int64_t position, typename Tile::V values,
                     int64_t lanes) __attribute__((always_inline)) {
       store_result(args, static_cast<T*>(tensors[2]),

@@ -247,11 +247,22 @@ class PackedOperand {
   int64_t depth_ = 0;
 };
 
+/// Calls ahead(row, column) for what `visit_tile` will visit.
+template <typename Tile, typename Ahead>
+SGTC_INLINE void look_ahead(int64_t row, int64_t column, int64_t rows, int64_t columns,
+                            Ahead ahead) {
+  for (int64_t i = row; i < minimum(row + Tile::kRows, rows); ++i) {
+    for (int64_t j = column; j < minimum(column + Tile::kColumns, columns); j += kLanes) ahead(i, j);
+  }
+}
+
 /// The product of the operands a and b, `rows` x `columns` elements and at most MaxElements:
-/// visit(row, column, values, lanes) gets all its elements.
-template <typename Tile, int64_t MaxElements, typename A, typename B, typename Visit>
+/// visit(row, column, values, lanes) gets all its elements, ahead(row, column) says so before their
+/// last slice is computed.
+template <typename Tile, int64_t MaxElements, typename A, typename B, typename Ahead,
+          typename Visit>
 SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth, A& a, B& b,
-                                   Visit visit) {
+                                   Ahead ahead, Visit visit) {
   using E = typename Tile::E;
   alignas(64) E c[MaxElements];      // of one group of slices
   alignas(64) E total[MaxElements];  // of the groups before, if there are several
@@ -270,6 +281,9 @@ SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth,
         [&](int64_t i, int64_t j) __attribute__((always_inline)) {
           // A tile of one slice is done at once, and the next one may have its place.
           const int64_t at = depth <= Tile::kDepth ? 0 : (j * row_tiles + i) * Tile::kElements;
+          if (last) {
+            look_ahead<Tile>(i * Tile::kRows, j * Tile::kColumns, rows, columns, ahead);
+          }
           a.with_panel(i, [&](Panel<E> rows_of_a) __attribute__((always_inline)) {
             multiply_panels<Tile>(rows_of_a, panel, c + at, slice, first);
           });

@@ -11,6 +11,11 @@ SGTC_KERNELS_BEGIN
 SGTC_EXPORT void sgtc_tile_store(void* const* args, int64_t batch, int64_t row, int64_t column,
                                  sgtc::kernels::V16f values, int64_t lanes);
 
+/// Defined beside it: asks for what the operators fused to elements (batch, row, column …
+/// column + 15) will read from memory. Called some microseconds before the elements are stored, so
+/// that their operands, of which each row lies in a page of its own, have come by then.
+SGTC_EXPORT void sgtc_tile_prefetch(void* const* args, int64_t batch, int64_t row, int64_t column);
+
 namespace sgtc::kernels {
 
 /// Through the visitor for types that are computed in single precision, else directly to
@@ -24,6 +29,12 @@ SGTC_INLINE void store_result(void* const* args, T* result, int64_t rows, int64_
   } else {
     sgtc_tile_store(args, batch, row, column, values, lanes);
   }
+}
+
+/// What `store_result` will need at (batch, row, column).
+template <typename T>
+SGTC_INLINE void prefetch_operands(void* const* args, int64_t batch, int64_t row, int64_t column) {
+  if constexpr (!__is_same(T, double)) sgtc_tile_prefetch(args, batch, row, column);
 }
 
 }  // namespace sgtc::kernels

@@ -70,6 +70,9 @@ SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* 
       panel_of_b);
   multiply_operands<Tile, kMaxRegionRows * kMaxRegionColumns>(
       rows, columns, s.depth, a, b,
+      [&](int64_t row, int64_t column) __attribute__((always_inline)) {
+        prefetch_operands<T>(args, block.batch, block.row + row, block.column + column);
+      },
       [&](int64_t row, int64_t column, typename Tile::V values, int64_t lanes)
           __attribute__((always_inline)) {
             store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch,

@@ -42,6 +42,8 @@ extern "C" SGTC_INLINE void sgtc_tile_store(void* const* args, int64_t, int64_t 
 #endif
 }
 
+extern "C" SGTC_INLINE void sgtc_tile_prefetch(void* const*, int64_t, int64_t, int64_t) {}
+
 namespace {
 
 SGTC_INLINE void activate_row(float* row, const float* bias, int64_t columns) {

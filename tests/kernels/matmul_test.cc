@@ -27,6 +27,13 @@ __attribute__((target("avx"))) void sgtc_tile_store(void* const* args, int64_t b
   float* to = target.result + (batch * target.rows + row) * target.columns + column;
   for (int64_t i = 0; i < lanes; ++i) to[i] = values[i];
 }
+
+void sgtc_tile_prefetch(void* const* args, int64_t batch, int64_t row, int64_t column) {
+  const auto& target = *static_cast<const TileTarget*>(args[0]);
+  REQUIRE(batch >= 0);
+  REQUIRE((row >= 0 && row < target.rows));
+  REQUIRE((column >= 0 && column < target.columns));
+}
 }
 
 namespace {
