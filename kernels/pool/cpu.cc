@@ -19,6 +19,13 @@ SGTC_INLINE void for_each_plane(const PoolShape& s, int64_t begin, int64_t end, 
   }
 }
 
+/// A whole tensor in memory. Vectors may be read from anywhere in it.
+template <typename T>
+struct Extent {
+  const T* begin;
+  const T* end;
+};
+
 /// The maxima of up to 16 windows that follow each other in a row. The input of a maximum is at
 /// `places` from the window's first one without padding, flat; kNowhere for windows without inputs.
 template <typename T>
@@ -30,11 +37,12 @@ struct Maxima {
   V16i places = kNowhere - V16i{};
 
   /// Takes the inputs at `place` of windows begin … end, which are row[i * step].
-  SGTC_INLINE void take(const T* row, int64_t step, int64_t begin, int64_t end, int32_t place) {
+  SGTC_INLINE void take(const T* row, int64_t step, int64_t begin, int64_t end, int32_t place,
+                        Extent<T> tensor) {
     using Mask = decltype(values == values);
     if (begin >= end) return;
-    const bool all = begin == 0 && end == kLanes;
-    const V inputs = all ? all_inputs(row, step) : some_inputs(row, step, begin, end);
+    const bool fits = row >= tensor.begin && row + (kLanes - 1) * step < tensor.end;
+    const V inputs = fits ? all_inputs(row, step) : some_inputs(row, step, begin, end);
     V16i lane;
 #pragma clang loop unroll(full)
     for (int32_t i = 0; i < kLanes; ++i) lane[i] = i;
@@ -56,8 +64,15 @@ struct Maxima {
     for (int64_t i = 0; i < kLanes; ++i) group[i] = narrowed<T>(results[i]);
     if (count == kLanes) {
       __builtin_memcpy(to, group, sizeof(group));
-    } else {
-      for (int64_t i = 0; i < count; ++i) to[i] = group[i];
+      return;
+    }
+    const T* from = group;
+#pragma clang loop unroll(full)
+    for (int64_t part = kLanes / 2; part > 0; part /= 2) {
+      if ((count & part) == 0) continue;
+      __builtin_memcpy(to, from, static_cast<size_t>(part) * sizeof(T));
+      to += part;
+      from += part;
     }
   }
 
@@ -89,7 +104,7 @@ struct Maxima {
 /// windows of a plane, in order. Taps are the outer loops, so that windows are compared side by
 /// side.
 template <typename T, typename Visit>
-SGTC_INLINE void for_each_maxima(const WindowShape& w, const T* x, Visit visit) {
+SGTC_INLINE void for_each_maxima(const WindowShape& w, const T* x, Extent<T> tensor, Visit visit) {
   const int64_t step = w.strides[2];
   const int64_t reach = (w.output[2] - 1) * step + (w.kernel[2] - 1) * w.dilations[2];
   const bool has_padding = w.pads[2] > 0 || reach - w.pads[2] >= w.input[2];
@@ -115,7 +130,7 @@ SGTC_INLINE void for_each_maxima(const WindowShape& w, const T* x, Visit visit) 
         }
         const int64_t place = flat_position(w.input, from);
         maxima.take(x + flat_position(w.input, corner) + place, step, begin, end,
-                    static_cast<int32_t>(place));
+                    static_cast<int32_t>(place), tensor);
       }
       visit(line * w.output[2] + first, count, flat_position(w.input, corner), maxima);
     }
@@ -126,9 +141,11 @@ template <typename T>
 SGTC_INLINE void max_pool(const PoolShape* shape, void* const* tensors, int64_t begin,
                           int64_t end) {
   const PoolShape& s = *shape;
+  const T* x = static_cast<const T*>(tensors[0]);
+  const Extent<T> tensor = {x, x + s.planes * volume(s.window.input)};
   for_each_plane(s, begin, end, [&](int64_t in, int64_t out) __attribute__((always_inline)) {
     T* y = static_cast<T*>(tensors[1]) + out;
-    for_each_maxima(s.window, static_cast<const T*>(tensors[0]) + in,
+    for_each_maxima(s.window, x + in, tensor,
                     [&](int64_t first, int64_t count, int64_t, const Maxima<T>& maxima)
                         __attribute__((always_inline)) { maxima.store(y + first, count); });
   });
@@ -159,13 +176,15 @@ SGTC_INLINE void max_pool_grad(const PoolShape* shape, void* const* tensors, int
                                int64_t end) {
   const PoolShape& s = *shape;
   const WindowShape& w = s.window;
+  const T* all = static_cast<const T*>(tensors[0]);
+  const Extent<T> tensor = {all, all + s.planes * volume(w.input)};
   for_each_plane(s, begin, end, [&](int64_t in, int64_t out) __attribute__((always_inline)) {
-    const T* x = static_cast<const T*>(tensors[0]) + in;
+    const T* x = all + in;
     const T* dy = static_cast<const T*>(tensors[2]) + out;
     T* dx = static_cast<T*>(tensors[3]) + in;
     sum_plane(dx, volume(w.input),
               [&](ArithmeticOf<T>* sums, int64_t low, int64_t high) __attribute__((always_inline)) {
-                for_each_maxima(w, x,
+                for_each_maxima(w, x, tensor,
                                 [&](int64_t first, int64_t count, int64_t corner,
                                     const Maxima<T>& maxima) __attribute__((always_inline)) {
 #pragma clang loop unroll(full)
