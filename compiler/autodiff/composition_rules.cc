@@ -1,5 +1,7 @@
 // Gradients of operators that stay whole until gradients exist: formulas in terms of the results,
 // which are cheaper and more accurate than those of the expanded operators.
+#include <algorithm>
+
 #include "autodiff/gradient_rules.h"
 
 namespace sgtc::gradient {
@@ -13,6 +15,31 @@ void log_softmax(Backward& b) {
   b.give(0, b.sub(b.g(), b.mul(b.exp(b.y()), b.sum(b.g(), {b.axis()}))));
 }
 
+namespace {
+
+// A gradient as the product of `rest` and a factor that is the same along some axes, if it was
+// computed as one.
+struct Scaled {
+  ValueId rest = kNone, factor = kNone;
+};
+
+Scaled split_scale(Backward& b, ValueId g, const std::vector<int64_t>& axes) {
+  const Node* node = b.graph().producer(g);
+  if (node == nullptr || node->op != Op::kMul) return {g};
+  for (const size_t i : {0, 1}) {
+    const Shape shape = b.shape(node->operands[i]);
+    const ValueId rest = node->operands[1 - i];
+    const bool is_same = shape.size() == b.shape(g).size() && b.shape(rest) == b.shape(g) &&
+                         std::all_of(axes.begin(), axes.end(), [&](int64_t axis) {
+                           return shape[static_cast<size_t>(axis)] == 1;
+                         });
+    if (is_same) return {rest, node->operands[i]};
+  }
+  return {g};
+}
+
+}  // namespace
+
 void normalize(Backward& b) {
   // Results: y = (x - mean) * rstd, mean, variance; n elements share one mean.
   const std::vector<int64_t> axes = b.attributes().integers("axes");
@@ -23,8 +50,14 @@ void normalize(Backward& b) {
   auto collect = [&](ValueId term) { total = total == kNone ? term : b.add(total, term); };
   if (const ValueId g = b.g(0); g != kNone) {
     ValueId rstd = b.rsqrt(b.add(b.y(2), b.attributes().real("epsilon")));
-    ValueId mean_g = b.div(b.sum(g, axes), n);
-    ValueId mean_gy = b.div(b.sum(b.mul(g, y), axes), n);
+    // A scale by channels leaves the sums, which then are those of its own gradient and the bias's.
+    const Scaled scaled = split_scale(b, g, axes);
+    const auto mean_of = [&](ValueId terms) {
+      const ValueId sum = b.sum(terms, axes);
+      return b.div(scaled.factor == kNone ? sum : b.mul(sum, scaled.factor), n);
+    };
+    ValueId mean_g = mean_of(scaled.rest);
+    ValueId mean_gy = mean_of(b.mul(scaled.rest, y));
     collect(b.mul(rstd, b.sub(b.sub(g, mean_g), b.mul(y, mean_gy))));
   }
   if (b.g(1) != kNone) collect(b.broadcast(b.div(b.g(1), n), b.shape(b.x())));

@@ -106,6 +106,22 @@ TEST_CASE("gradients of normalize, with and without its statistics") {
       1e-5);
 }
 
+TEST_CASE("gradients of normalize before a scale by channels or elements") {
+  const std::string scale = GENERATE("[1,3,1]", "[1,1,2]", "[3,1]", "[2,3,2]");
+  const std::string axes = GENERATE("[0,2]", "[2]");
+  check_gradients(
+      "state parameter %x: f32[2,3,2] = uniform(-2.0, 2.0, seed 8)\n"
+      "state parameter %w: f32" +
+          scale +
+          " = uniform(-2.0, 2.0, seed 9)\n"
+          "%n, %m, %v = normalize(%x) {axes=" +
+          axes +
+          ", epsilon=0.01}\n"
+          "%y = mul(%n, %w)\n"
+          "output \"y\" %y\n",
+      1e-5);
+}
+
 TEST_CASE("gradients of attention with shared key heads") {
   const std::string mask =
       GENERATE("", "constant %mask: f32[3,3] = [0, 1, 0, -1, 0, 2, 0, 0, 1]\n");

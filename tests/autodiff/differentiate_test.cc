@@ -1,6 +1,9 @@
 #include "autodiff/differentiate.h"
 
+#include <algorithm>
+
 #include "ir/interpret.h"
+#include "passes/eliminate_common_subexpressions.h"
 #include "support/catch.h"
 
 using namespace sgtc;
@@ -40,6 +43,31 @@ output "loss" %t
 )";
 
 }  // namespace
+
+TEST_CASE("a normalization by channels shares its sums with the gradients of scale and bias") {
+  const Graph graph = eliminate_common_subexpressions(differentiate_text(R"(
+graph "channels" rows 2 micro_batches 1
+feed %x: f32[2,3,4]
+state parameter %p: f32[3,1] = fill(1.0)
+state parameter %scale: f32[3,1] = fill(2.0)
+state parameter %bias: f32[3,1] = zero
+state accumulator %loss.total: f32[] = zero
+%z = mul(%x, %p)
+%n, %m, %v = normalize(%z) {axes=[0,2], epsilon=1e-5}
+%scaled = mul(%n, %scale)
+%y = add(%scaled, %bias)
+%e = exp(%y)
+%s = reduce_sum(%e) {axes=[0,1,2]}
+%l = reshape(%s) {shape=[]}
+%t = accumulate(%loss.total, %l)
+output "loss" %t
+)")
+                                                          .graph);
+  const auto sums = std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op == Op::kReduceSum && node.phase == Phase::kBackward;
+  });
+  CHECK(sums == 3);  // of the bias, of the scale and of %p
+}
 
 TEST_CASE("each use of a parameter is accumulated over micro-batches by itself") {
   Differentiated result = differentiate_text(kTied);

@@ -37,6 +37,6 @@ TEST_CASE("blocks of a gradient of weights are of nearly equal size") {
       "feed %x: f32[8,3,224,224]\nfeed %dy: f32[8,64,112,112]\n%dw = conv_weight_grad(%x, %dy) "
       "{kernel=[7,7], strides=[2,2], pads=[3,3,3,3], dilations=[1,1], groups=1}\n"
       "output \"dw\" %dw");
-  CHECK(geometry.block_rows == 36);
+  CHECK(geometry.block_rows == 32);
   CHECK(geometry.blocks == 2);
 }
