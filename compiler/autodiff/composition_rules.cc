@@ -27,12 +27,13 @@ Scaled split_scale(Backward& b, ValueId g, const std::vector<int64_t>& axes) {
   const Node* node = b.graph().producer(g);
   if (node == nullptr || node->op != Op::kMul) return {g};
   for (const size_t i : {0, 1}) {
-    const Shape shape = b.shape(node->operands[i]);
     const ValueId rest = node->operands[1 - i];
-    const bool is_same = shape.size() == b.shape(g).size() && b.shape(rest) == b.shape(g) &&
-                         std::all_of(axes.begin(), axes.end(), [&](int64_t axis) {
-                           return shape[static_cast<size_t>(axis)] == 1;
-                         });
+    const Shape shape = b.shape(node->operands[i]);
+    const auto missing = static_cast<int64_t>(b.shape(g).size() - shape.size());
+    const bool is_same =
+        b.shape(rest) == b.shape(g) && std::all_of(axes.begin(), axes.end(), [&](int64_t axis) {
+          return axis < missing || shape[static_cast<size_t>(axis - missing)] == 1;
+        });
     if (is_same) return {rest, node->operands[i]};
   }
   return {g};
