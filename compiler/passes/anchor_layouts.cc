@@ -63,9 +63,17 @@ bool ends_at_outputs(const Graph& graph, const Group& group) {
 }  // namespace
 
 bool takes_strides(Op op, const KernelTarget& target) {
-  const bool is_attention =
-      op == Op::kAttention || op == Op::kAttentionQueryGrad || op == Op::kAttentionKeyGrad;
-  return is_attention && target.is_hopper();
+  switch (op) {
+    case Op::kAttention:
+      return !target.is_gpu() || target.is_hopper();
+    case Op::kAttentionGrad:
+      return !target.is_gpu();
+    case Op::kAttentionQueryGrad:
+    case Op::kAttentionKeyGrad:
+      return target.is_hopper();
+    default:
+      return false;
+  }
 }
 
 std::optional<StridedView> row_view(const TensorType& type, std::optional<StridedView> view) {

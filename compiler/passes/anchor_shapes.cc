@@ -67,6 +67,22 @@ void check_dims(const KernelSpec& spec, size_t count, int64_t most) {
               "; reshape the tensor to fewer dimensions");
 }
 
+// Anchors that take no strides have row-major tensors.
+StridedLayout layout_of(const std::vector<StridedLayout>& layouts,
+                        const std::vector<TensorType>& types, size_t i) {
+  return layouts.empty() ? StridedLayout{0, row_major_strides(types[i].shape)} : layouts[i];
+}
+StridedLayout operand_layout(const KernelSpec& spec, size_t i) {
+  return layout_of(spec.operand_layouts, spec.operand_types, i);
+}
+StridedLayout result_layout(const KernelSpec& spec, size_t i) {
+  return layout_of(spec.result_layouts, spec.result_types, i);
+}
+
+kernels::HeadStrides head_strides(const StridedLayout& layout) {
+  return {layout.offset, {layout.strides[0], layout.strides[1], layout.strides[2]}};
+}
+
 // One dimension of the batch with the strides of both operands.
 struct BatchDim {
   int64_t size, a_stride, b_stride;
@@ -245,12 +261,28 @@ AttentionShape attention_shape(const KernelSpec& spec) {
   if (spec.operand_types.size() > mask) {
     shape.has_mask = 1;
     const Shape& m = operand(spec, mask);
-    int64_t stride = 1;
+    const StridedLayout layout = operand_layout(spec, mask);
+    shape.mask_offset = layout.offset;
     for (size_t i = 0; i < m.size(); ++i) {
       const size_t d = m.size() - 1 - i;
-      shape.mask_strides[3 - i] = m[d] == 1 ? 0 : stride;
-      stride *= m[d];
+      shape.mask_strides[3 - i] = m[d] == 1 ? 0 : layout.strides[d];
     }
+  }
+  shape.q = head_strides(operand_layout(spec, 0));
+  shape.k = head_strides(operand_layout(spec, 1));
+  shape.v = head_strides(operand_layout(spec, 2));
+  const bool is_gradient = spec.anchor == Op::kAttentionGrad;
+  const auto of_forward = [&](size_t i) {
+    return head_strides(is_gradient ? operand_layout(spec, 3 + i) : result_layout(spec, i));
+  };
+  shape.output = of_forward(0);
+  shape.maximum = of_forward(1);
+  shape.sum = of_forward(2);
+  if (is_gradient) {
+    shape.doutput = head_strides(operand_layout(spec, 6));
+    shape.dq = head_strides(result_layout(spec, 0));
+    shape.dk = head_strides(result_layout(spec, 1));
+    shape.dv = head_strides(result_layout(spec, 2));
   }
   return shape;
 }

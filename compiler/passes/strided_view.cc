@@ -157,11 +157,11 @@ std::optional<std::vector<int64_t>> reshaped_strides(const Shape& shape,
 
 std::optional<StridedView> operand_view(const Graph& graph, ValueId id,
                                         const std::vector<NodeId>& nodes) {
-  if (element_count(graph.shape(id)) == 0) return std::nullopt;
   const Value& value = graph.value(id);
   if (value.kind != ValueKind::kResult || !contains(nodes, value.producer)) {
     return StridedView{id, 0, row_major_strides(value.type.shape)};
   }
+  if (element_count(graph.shape(id)) == 0) return std::nullopt;
   const Node& node = graph.node(value.producer);
   if (info(node.op).kind != OpKind::kMovement || node.operands.size() != 1) return std::nullopt;
   std::optional<StridedView> view = operand_view(graph, node.operands[0], nodes);
@@ -180,9 +180,9 @@ std::optional<StridedView> part_view(const Graph& graph, const std::vector<NodeI
 
 std::optional<StridedView> result_view(const Graph& graph, ValueId id,
                                        const std::vector<NodeId>& nodes) {
-  if (element_count(graph.shape(id)) == 0) return std::nullopt;
   const auto chain = chain_after(graph, id, nodes);
-  if (!chain) return std::nullopt;
+  const bool is_moved = chain && !chain->empty();
+  if (!chain || (is_moved && element_count(graph.shape(id)) == 0)) return std::nullopt;
   const ValueId last = chain->empty() ? id : graph.node(chain->back()).results[0];
   return part_view(graph, *chain,
                    {memory_of(graph, last, nodes), 0, row_major_strides(graph.shape(last))});

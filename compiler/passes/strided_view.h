@@ -25,7 +25,7 @@ std::optional<std::vector<int64_t>> reshaped_strides(const Shape& shape,
                                                      const Shape& to);
 
 /// `id` as movements among `nodes` (in ascending order) make it of a value from outside of them.
-/// Nothing where one of them is no view.
+/// Nothing where one of them is no view or moves a tensor without elements.
 std::optional<StridedView> operand_view(const Graph& graph, ValueId id,
                                         const std::vector<NodeId>& nodes);
 

@@ -81,18 +81,28 @@ SGTC_INLINE int64_t slice_width(int64_t size, int64_t begin) {
   return maximum(0, minimum(kSlice, size - begin));
 }
 
-/// Up to 48 rows of a row-major operand with `size` columns, 128 columns at a time.
+/// Row `row` of a head of a tensor.
+template <typename T>
+SGTC_INLINE T* row_at(T* tensor, const HeadStrides& rows, int64_t batch, int64_t head,
+                      int64_t row) {
+  return tensor + rows.offset + batch * rows.strides[0] + head * rows.strides[1] +
+         row * rows.strides[2];
+}
+
+/// Up to 48 rows of an operand with `size` columns, `distance` apart, 128 columns at a time.
 template <typename Tile>
 struct RowBlock {
   using E = typename Tile::E;
   using V = typename Tile::V;
   const typename Tile::T* from = nullptr;
-  int64_t rows = 0, size = 0;
+  int64_t distance = 0, rows = 0, size = 0;
   int64_t held = -1;
   alignas(64) E elements[kAttentionRows * kMostStride];
 
-  SGTC_INLINE void set(const typename Tile::T* source, int64_t count, int64_t columns) {
+  SGTC_INLINE void set(const typename Tile::T* source, int64_t apart, int64_t count,
+                       int64_t columns) {
     from = source;
+    distance = apart;
     rows = count;
     size = columns;
     held = -1;
@@ -107,7 +117,8 @@ struct RowBlock {
     for (int64_t row = 0; row < ceil_divide(rows, Tile::kRows) * Tile::kRows; ++row) {
       for (int64_t i = 0; i < width(begin); i += kLanes) {
         const int64_t count = row < rows ? minimum(kLanes, width(begin) - i) : 0;
-        store<V>(elements + row * stride() + i, load_wide<V>(from + row * size + begin + i, count));
+        store<V>(elements + row * stride() + i,
+                 load_wide<V>(from + row * distance + begin + i, count));
       }
     }
     return elements;
@@ -119,12 +130,14 @@ template <typename Tile>
 struct ColumnBlock {
   using E = typename Tile::E;
   const typename Tile::T* from = nullptr;
-  int64_t rows = 0, size = 0;
+  int64_t distance = 0, rows = 0, size = 0;
   int64_t held = -1;
   alignas(64) E elements[kAttentionRows * kSlice];
 
-  SGTC_INLINE void set(const typename Tile::T* source, int64_t count, int64_t columns) {
+  SGTC_INLINE void set(const typename Tile::T* source, int64_t apart, int64_t count,
+                       int64_t columns) {
     from = source;
+    distance = apart;
     rows = count;
     size = columns;
     held = -1;
@@ -135,7 +148,7 @@ struct ColumnBlock {
     held = begin;
     const int64_t depth = minimum(kSlice, size - begin);
     for (int64_t first = 0; first < rows; first += kLanes) {
-      pack_lines_across(elements + first, from + first * size + begin,
+      pack_lines_across(elements + first, from + first * distance + begin,
                         minimum(kLanes, rows - first), depth);
     }
     return elements;
@@ -146,15 +159,15 @@ struct ColumnBlock {
                                      int64_t depth) const {
     if constexpr (__is_same(typename Tile::T, float)) {
       if (lines == kLanes) {
-        pack_strip<kAttentionRows, 8>(to, source, size, depth);
-        pack_strip<kAttentionRows, 8>(to + 8, source + 8 * size, size, depth);
+        pack_strip<kAttentionRows, 8>(to, source, distance, depth);
+        pack_strip<kAttentionRows, 8>(to + 8, source + 8 * distance, distance, depth);
         return;
       }
     }
     for (int64_t k = 0; k < depth; ++k) {
       for (int64_t i = 0; i < kLanes; ++i) {
         to[k * kAttentionRows + i] =
-            i < lines ? static_cast<E>(widened(source[i * size + k])) : E{};
+            i < lines ? static_cast<E>(widened(source[i * distance + k])) : E{};
       }
     }
   }
@@ -244,16 +257,24 @@ struct Head {
   using E = typename Tile::E;
   using V = typename Tile::V;
   const AttentionShape& s;
-  const T* mask;      // of this batch and head; null without one
-  int64_t query_row;  // first row of the head in [batch, heads, queries, …]
-  int64_t key_row;    // first row of its keys in [batch, key heads, keys, …]
+  const T* mask;  // of this batch and head; null without one
+  int64_t batch, head, key_head;
 
   SGTC_INLINE static Head at(const AttentionShape& s, const T* mask, int64_t batch, int64_t head) {
-    const int64_t key_head = head / (s.heads / s.key_heads);
-    const T* own =
-        s.has_mask != 0 ? mask + batch * s.mask_strides[0] + head * s.mask_strides[1] : nullptr;
-    return {s, own, (batch * s.heads + head) * s.queries,
-            (batch * s.key_heads + key_head) * s.keys};
+    const T* own = s.has_mask != 0
+                       ? mask + s.mask_offset + batch * s.mask_strides[0] + head * s.mask_strides[1]
+                       : nullptr;
+    return {s, own, batch, head, head / (s.heads / s.key_heads)};
+  }
+
+  /// A row of the head in a tensor of queries, or in one of keys.
+  template <typename X>
+  SGTC_INLINE X* query_row(X* tensor, const HeadStrides& rows, int64_t query) const {
+    return row_at(tensor, rows, batch, head, query);
+  }
+  template <typename X>
+  SGTC_INLINE X* key_row(X* tensor, const HeadStrides& rows, int64_t key) const {
+    return row_at(tensor, rows, batch, key_head, key);
   }
 
   /// How many of the keys `key` … `key + count` the query sees.

@@ -112,16 +112,16 @@ SGTC_INLINE void store_rows(const Tensors<Tile>& t, const Head<Tile>& head, SumB
   using V = typename Tile::V;
   const AttentionShape& s = head.s;
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t at = head.query_row + query + row;
+    auto* to = head.query_row(t.output, s.output, query + row);
     const bool zeros = s.keys == 0 || (s.zero_empty != 0 && statistics.sum[row] == 0);
     const E total = zeros ? E{1} : statistics.sum[row];
     for (int64_t i = first; i < minimum(first + kSlice, s.value_size); i += kLanes) {
       const V values = load<V>(sums.row(row) + i - first) / total;
-      store_narrow<V>(t.output + at * s.value_size + i, values, minimum(kLanes, s.value_size - i));
+      store_narrow<V>(to + i, values, minimum(kLanes, s.value_size - i));
     }
     if (first == 0) {
-      t.maximum[at] = zeros ? E{} : statistics.maximum[row];
-      t.sum[at] = total;
+      *head.query_row(t.maximum, s.maximum, query + row) = zeros ? E{} : statistics.maximum[row];
+      *head.query_row(t.sum, s.sum, query + row) = total;
     }
   }
 }
@@ -138,12 +138,12 @@ SGTC_INLINE void attend(const Tensors<Tile>& t, const Head<Tile>& head, int64_t 
   ColumnBlock<Tile> k;
   if (s.keys == 0) sums.clear();
   statistics.clear();
-  q.set(t.q + (head.query_row + query) * s.key_size, rows, s.key_size);
+  q.set(head.query_row(t.q, s.q, query), s.q.strides[2], rows, s.key_size);
   const int64_t keys = head.seen(query + rows - 1, 0, s.keys);
   for (int64_t key = 0; key < keys; key += kAttentionRows) {
     const int64_t count = minimum(kAttentionRows, keys - key);
-    k.set(t.k + (head.key_row + key) * s.key_size, count, s.key_size);
-    v.set(t.v + (head.key_row + key) * s.value_size, count, s.value_size);
+    k.set(head.key_row(t.k, s.k, key), s.k.strides[2], count, s.key_size);
+    v.set(head.key_row(t.v, s.v, key), s.v.strides[2], count, s.value_size);
     multiply_rows(scores, head, q, k, query, key);
     weigh(scores, head, statistics, query, rows, key, count);
     if (key > 0) shrink_rows(sums, statistics, rows, v.width(first));

@@ -57,16 +57,17 @@ struct Pair {
   SGTC_INLINE void set_queries(const Head<Tile>& head, int64_t begin) {
     query = begin;
     const int64_t rows = minimum(kAttentionRows, s.queries - begin);
-    q.set(t.q + (head.query_row + begin) * s.key_size, rows, s.key_size);
-    doutput.set(t.doutput + (head.query_row + begin) * s.value_size, rows, s.value_size);
+    q.set(head.query_row(t.q, s.q, begin), s.q.strides[2], rows, s.key_size);
+    doutput.set(head.query_row(t.doutput, s.doutput, begin), s.doutput.strides[2], rows,
+                s.value_size);
   }
 
   SGTC_INLINE void set_keys(const Head<Tile>& head, int64_t begin) {
     key = begin;
     const int64_t rows = minimum(kAttentionRows, s.keys - begin);
-    k.set(t.k + (head.key_row + begin) * s.key_size, rows, s.key_size);
-    keys.set(t.k + (head.key_row + begin) * s.key_size, rows, s.key_size);
-    values.set(t.v + (head.key_row + begin) * s.value_size, rows, s.value_size);
+    k.set(head.key_row(t.k, s.k, begin), s.k.strides[2], rows, s.key_size);
+    keys.set(k.from, k.distance, rows, s.key_size);
+    values.set(head.key_row(t.v, s.v, begin), s.v.strides[2], rows, s.value_size);
   }
 
   /// Whether some query sees some key.
@@ -79,12 +80,12 @@ struct Pair {
     multiply_rows(weights, head, q, keys, query, key);
     multiply_rows(gradients, head, doutput, values, query, key);
     for (int64_t row = 0; row < q.rows; ++row) {
-      const int64_t at = head.query_row + query + row;
       const int64_t seen = head.seen(query + row, key, k.rows);
       const int64_t columns =
           head.seen_by_tile(query + row / Tile::kRows * Tile::kRows, key, k.rows);
-      const E delta = delta_of_row(at);
-      const E maximum = t.maximum[at], factor = 1 / t.sum[at];
+      const E delta = delta_of_row(head, query + row);
+      const E maximum = *head.query_row(t.maximum, s.maximum, query + row);
+      const E factor = 1 / *head.query_row(t.sum, s.sum, query + row);
       for (int64_t i = 0; i < columns; i += kLanes) {
         E* weight = weights.row(row) + i;
         E* gradient = gradients.row(row) + i;
@@ -97,9 +98,9 @@ struct Pair {
   }
 
  private:
-  SGTC_INLINE E delta_of_row(int64_t row) const {
-    const auto* a = t.doutput + row * s.value_size;
-    const auto* b = t.output + row * s.value_size;
+  SGTC_INLINE E delta_of_row(const Head<Tile>& head, int64_t row) const {
+    const auto* a = head.query_row(t.doutput, s.doutput, row);
+    const auto* b = head.query_row(t.output, s.output, row);
     V sums = {};
     for (int64_t i = 0; i < s.value_size; i += kLanes) {
       const int64_t count = minimum(kLanes, s.value_size - i);
@@ -138,8 +139,8 @@ SGTC_INLINE void query_gradient(const Tensors<Tile>& t, const Head<Tile>& head, 
     pair.differentiate(head);
     add_product(dq, head, pair.gradients, pair.k, first, query, pair.q.rows, key, key == 0);
   }
-  store_rows<Tile>(t.dq + (head.query_row + query) * head.s.key_size + first, dq, pair.q.rows,
-                   head.s.key_size, pair.q.width(first), true);
+  store_rows<Tile>(head.query_row(t.dq, head.s.dq, query) + first, dq, pair.q.rows,
+                   head.s.dq.strides[2], pair.q.width(first), true);
 }
 
 /// Columns from `first` on of dk and dv for the keys from `key` on that the heads `begin` … `end`
@@ -165,18 +166,17 @@ SGTC_INLINE void key_gradients(const Tensors<Tile>& t, const AttentionShape& s, 
       is_first = false;
       if (!adds_queries) continue;
       add_product(dq, head, pair.gradients, pair.k, first, query, pair.q.rows, key, true);
-      store_rows<Tile>(t.dq + (head.query_row + query) * s.key_size + first, dq, pair.q.rows,
-                       s.key_size, pair.q.width(first), key == 0);
+      store_rows<Tile>(head.query_row(t.dq, s.dq, query) + first, dq, pair.q.rows, s.dq.strides[2],
+                       pair.q.width(first), key == 0);
     }
   }
   if (is_first) {
     dk.clear();
     dv.clear();
   }
-  const int64_t row = shared.key_row + key;
-  store_rows<Tile>(t.dk + row * s.key_size + first, dk, pair.k.rows, s.key_size,
+  store_rows<Tile>(shared.key_row(t.dk, s.dk, key) + first, dk, pair.k.rows, s.dk.strides[2],
                    pair.k.width(first), true);
-  store_rows<Tile>(t.dv + row * s.value_size + first, dv, pair.k.rows, s.value_size,
+  store_rows<Tile>(shared.key_row(t.dv, s.dv, key) + first, dv, pair.k.rows, s.dv.strides[2],
                    slice_width(s.value_size, first), true);
 }
 

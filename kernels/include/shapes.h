@@ -112,15 +112,25 @@ struct ScatterNdShape {
   int64_t rows_per_block;     // GPUs: slices of the data
 };
 
+/// Where row (batch, head, row) of a tensor begins, in elements: offset + batch * strides[0] + head
+/// * strides[1] + row * strides[2]. Elements of a row are neighbours.
+struct HeadStrides {
+  int64_t offset;
+  int64_t strides[3];
+};
+
 /// q[batch, heads, queries, key_size], k[batch, key_heads, keys, key_size],
-/// v[batch, key_heads, keys, value_size]; mask strides are 0 where it broadcasts.
+/// v[batch, key_heads, keys, value_size]; mask strides are 0 where it broadcasts. On a GPU all
+/// tensors are row-major. `q` to `sum` are operands or results, the others those of the gradient.
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, key_size, value_size;
   int64_t causal, has_mask;
   int64_t zero_empty;   // rows without a key give zeros
   int64_t whole_heads;  // gradient: a block has a head of keys, not kAttentionRows queries or keys
   int64_t wide_vectors;
+  int64_t mask_offset;
   int64_t mask_strides[4];
+  HeadStrides q, k, v, output, maximum, sum, doutput, dq, dk, dv;
   double scale;
 };
 

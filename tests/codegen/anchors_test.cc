@@ -1,5 +1,6 @@
 // Written kernels, specialised to their shapes, against the interpreter.
 #include "codegen/run_graph.h"
+#include "passes/sink_movements.h"
 
 using namespace sgtc;
 using namespace sgtc::test;
@@ -38,6 +39,36 @@ std::string attention_grad(const std::string& q, const std::string& k, const std
          (mask.empty() ? "" : feed("m", mask)) + "%y, %max, %sum = attention(%q, %k, %v" + last +
          attributes + "%dq, %dk, %dv = attention_grad(%q, %k, %v, %y, %max, %sum, %d" + last +
          attributes + "output \"dq\" %dq\noutput \"dk\" %dk\noutput \"dv\" %dv";
+}
+
+// Attention and its gradient between the projections of a packed q, k and v, `heads` of 16.
+std::string packed_attention(int64_t batch, int64_t heads, const std::string& mask) {
+  const std::string b = n(batch), h = n(heads), w = n(heads * 16),
+                    more = mask.empty() ? "" : ", %m";
+  std::string text = "feed %x: f32[" + b + ",70," + n(heads * 48) + "]\nfeed %g: f32[" + b +
+                     ",70," + w + "]\n" + (mask.empty() ? "" : "feed %m: f32" + mask + "\n");
+  const auto moved = [&](const std::string& to, const std::string& from) {
+    text += "%" + to + "4 = reshape(%" + from + ") {shape=[" + b + ",70," + h + ",16]}\n%" + to +
+            " = transpose(%" + to + "4) {perm=[0,2,1,3]}\n";
+  };
+  const auto moved_back = [&](const std::string& to, const std::string& from) {
+    text += "%" + to + "4 = transpose(%" + from + ") {perm=[0,2,1,3]}\n%" + to + " = reshape(%" +
+            to + "4) {shape=[" + b + ",70," + w + "]}\n";
+  };
+  int64_t begin = 0;
+  for (const std::string part : {"q", "k", "v"}) {
+    text += "%" + part + "3 = slice(%x) {starts=[0,0," + n(begin) + "], sizes=[" + b + ",70," + w +
+            "], steps=[1,1,1]}\n";
+    moved(part, part + "3");
+    begin += heads * 16;
+  }
+  const std::string attributes = ") {scale=0.25, causal=" + n(mask.empty()) + "}\n";
+  text += "%o, %l, %s = attention(%q, %k, %v" + more + attributes;
+  moved_back("y", "o");
+  moved("d", "g");
+  text += "%dq, %dk, %dv = attention_grad(%q, %k, %v, %o, %l, %s, %d" + more + attributes;
+  for (const std::string part : {"q", "k", "v"}) moved_back("d" + part + "3", "d" + part);
+  return text + "%dx = concat(%dq3, %dk3, %dv3) {axis=2}\noutput \"y\" %y\noutput \"dx\" %dx";
 }
 
 }  // namespace
@@ -237,6 +268,20 @@ TEST_CASE("attention") {
   check_text(attention("[1,2,7,5]", "[1,2,11,5]", "[1,2,11,3]", "", false, "f64"), {}, 1e-13);
   check_text(attention("[1,2,7,5]", "[1,2,11,5]", "[1,2,11,3]", "", false, "bf16"), {}, 2e-2);
   check_bits(attention("[2,4,100,16]", "[2,2,100,16]", "[2,2,100,16]", "", true));
+}
+
+TEST_CASE("attention and its gradient read and write packed tensors") {
+  for (const std::string& text :
+       {packed_attention(2, 4, ""), packed_attention(1, 2, "[1,70,70]")}) {
+    INFO(text);
+    const Graph graph = sink_movements(parse_graph(text), kCpuTarget);
+    CHECK(GraphRunner(graph).groups().size() == 2);
+    check_graph(graph, {}, 3e-5);
+    RunOptions split;
+    split.blocks_per_call = 1;
+    split.backwards = true;
+    CHECK(output_bytes(graph, split) == output_bytes(parse_graph(text), {}));
+  }
 }
 
 TEST_CASE("attention without queries or keys") {

@@ -155,10 +155,14 @@ class GraphRunner {
       if (options_.share_bytes && take_dead_operand(at, argument)) continue;
       allocate(argument.value);
     }
-    // The results of accumulate are their state's memory.
+    // The results of accumulate are their state's memory, and parts lie in one tensor.
     for (NodeId id : groups_[at].nodes) {
       const Node& node = graph_.node(id);
       if (node.op == Op::kAccumulate) memory_[node.results[0]] = memory_[node.operands[0]];
+      const bool is_part = node.op == Op::kPlace && node.operands.size() > 1;
+      if (groups_[at].kind == Group::Kind::kAnchor && is_part) {
+        memory_[node.results[0]] = memory_[node.operands[1]];
+      }
     }
   }
 
