@@ -18,7 +18,9 @@
 //      Those whose kernels take strides take the movements around them (anchor_layouts.h), before
 //      others store what these would read.
 //   2. Loops take their producers.
-//   3. Loops that read the same large value merge, if neither depends on the other.
+//   3. Loops that read the same large value merge, if neither depends on the other. On CPUs so do
+//   the
+//      sums over rows of one layer's gradients, which then wait for the last of them.
 // On a GPU loops of one form become one launch when they are scheduled (schedule/merge_calls.h), so
 // the update keeps what it does to each tensor alike and apart from what it does with scalars: a
 // norm's sum of squares goes on in no sum, where each would wait for the one before, and scalars
@@ -38,11 +40,13 @@
 #include "passes/anchor_layouts.h"
 #include "passes/anchor_tile.h"
 #include "passes/build_loop_nest.h"
+#include "passes/epilogue_rules.h"
 #include "passes/gpu/nest_time.h"
 #include "passes/group_graph.h"
 #include "passes/group_nest.h"
 #include "passes/nest_cost.h"
 #include "support/diagnostics.h"
+#include "support/layer_name.h"
 
 namespace sgtc {
 namespace {
@@ -57,8 +61,7 @@ constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a mer
 class Fuser {
  public:
   Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node, const KernelTarget& target)
-      : groups_(graph), part_of_node_(part_of_node), target_(target) {
-    find_ways_to_reductions();
+      : groups_(graph), rules_(graph, target), part_of_node_(part_of_node), target_(target) {
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       std::optional<double> cost = cost_of(groups_[id]);
       SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
@@ -75,6 +78,7 @@ class Fuser {
     for (GroupId id = 0; id < count; ++id) grow_epilogue(id);
     for (GroupId id = 0; id < count; ++id) take_producers(id);
     merge_siblings();
+    merge_sums_of_layers();
     return groups_.ordered();
   }
 
@@ -159,10 +163,7 @@ class Fuser {
            });
   }
 
-  bool is_loop(GroupId id) const {
-    return groups_.is_alive(id) &&
-           (groups_[id].kind == Group::Kind::kLoop || groups_[id].kind == Group::Kind::kView);
-  }
+  bool is_loop(GroupId id) const { return sgtc::is_loop(groups_, id); }
 
   using Neighbours = std::vector<GroupId> (GroupGraph::*)(GroupId) const;
 
@@ -171,17 +172,9 @@ class Fuser {
     const Graph& graph = groups_.graph();
     const Node* node = &graph.node(id);
     while (node != nullptr && node->op == Op::kReshape) node = graph.producer(node->operands[0]);
-    if (node == nullptr || growth(*node) <= 0) return;
+    if (node == nullptr || widening(graph, *node) <= 0) return;
     const std::vector<GroupId> readers = groups_.consumers(id);
     if (readers.size() == 1 && is_loop(readers[0])) try_merge(readers[0], id);
-  }
-
-  // By how many bytes a cast between floats widens an element; 0 for other nodes.
-  int64_t growth(const Node& node) const {
-    if (node.op != Op::kCast) return 0;
-    const DType from = groups_.graph().dtype(node.operands[0]);
-    const DType to = groups_.graph().dtype(node.results[0]);
-    return is_float(from) && is_float(to) ? size_of(to) - size_of(from) : 0;
   }
 
   bool is_anchor(GroupId id) const {
@@ -200,86 +193,14 @@ class Fuser {
     while (changed) {
       changed = false;
       for (GroupId consumer : groups_.consumers(id)) {
-        changed = is_loop(consumer) && !belongs_to_rows(id, consumer) &&
-                  !belongs_to_reader(id, consumer) && try_merge(id, consumer);
+        changed =
+            is_loop(consumer) && !rules_.leaves(groups_, id, consumer) && try_merge(id, consumer);
         if (changed) break;
       }
       for (GroupId producer : groups_.producers(id)) {
         if (changed) break;
-        changed = is_loop(producer) && serves_epilogue(producer, id) && try_merge(id, producer);
-      }
-    }
-  }
-
-  // Whether only the epilogue of `anchor` needs what `producer` computes.
-  bool serves_epilogue(GroupId producer, GroupId anchor) const {
-    const auto have_common = [](const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
-      return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
-    };
-    const std::vector<ValueId>& outputs = groups_[producer].outputs;
-    return !have_common(outputs, groups_.graph().node(groups_[anchor].anchor).operands) &&
-           !have_common(outputs, groups_.merged(anchor, producer).outputs);
-  }
-
-  // Whether `consumer` reads a rounded value of the anchor on the way to a reduction, whose loop
-  // reads the rounded value anyway: the epilogue would store what that loop can compute.
-  bool belongs_to_rows(GroupId anchor, GroupId consumer) const {
-    const Group& group = groups_[consumer];
-    return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
-      const Node& node = groups_.graph().node(id);
-      if (growth(node) <= 0) return false;
-      const NodeId rounded = groups_.graph().value(node.operands[0]).producer;
-      return rounded != kNone && groups_.group_of(rounded) == anchor &&
-             reaches_reduction_[static_cast<size_t>(id)];
-    });
-  }
-
-  // Whether on a CPU the epilogue would store one value more for `consumer`, although what that
-  // reads of the anchor is stored anyway and one loop alone reads the result, which can compute it:
-  // a loop that stays one, as it reduces or waits for what does. (On GPUs it was not measured.)
-  bool belongs_to_reader(GroupId anchor, GroupId consumer) const {
-    if (target_.is_gpu()) return false;
-    const std::vector<GroupId> readers = groups_.consumers(consumer);
-    return readers.size() == 1 && is_loop(readers[0]) && waits_for_loop(readers[0], anchor) &&
-           groups_.merged(anchor, consumer).outputs.size() > groups_[anchor].outputs.size();
-  }
-
-  // Whether `reader` or a group between the anchor and it can be in no epilogue.
-  bool waits_for_loop(GroupId reader, GroupId anchor) const {
-    std::vector<GroupId> open = {reader};
-    std::set<GroupId> seen = {reader, anchor};
-    while (!open.empty()) {
-      const GroupId id = open.back();
-      open.pop_back();
-      if (!is_loop(id) || reduces(groups_[id])) return true;
-      for (const GroupId producer : groups_.producers(id)) {
-        const bool follows = groups_[producer].nodes.back() > groups_[anchor].nodes.front();
-        if (follows && seen.insert(producer).second) open.push_back(producer);
-      }
-    }
-    return false;
-  }
-
-  bool reduces(const Group& group) const {
-    return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
-      return info(groups_.graph().node(id).op).kind == OpKind::kReduction;
-    });
-  }
-
-  // For each node whether loop operators of its phase lead to a reduction and none of them rounds.
-  void find_ways_to_reductions() {
-    const Graph& graph = groups_.graph();
-    const std::vector<std::vector<NodeId>> users = users_of(graph);
-    reaches_reduction_.assign(graph.nodes.size(), false);
-    for (NodeId id = static_cast<NodeId>(graph.nodes.size()); id-- > 0;) {
-      const Node& node = graph.node(id);
-      if (growth(node) < 0) continue;
-      for (const NodeId user : users[static_cast<size_t>(node.results[0])]) {
-        if (graph.node(user).phase != node.phase || !is_loop_op(graph.node(user).op)) continue;
-        if (info(graph.node(user).op).kind == OpKind::kReduction ||
-            reaches_reduction_[static_cast<size_t>(user)]) {
-          reaches_reduction_[static_cast<size_t>(id)] = true;
-        }
+        changed =
+            is_loop(producer) && serves_epilogue(groups_, producer, id) && try_merge(id, producer);
       }
     }
   }
@@ -320,15 +241,45 @@ class Fuser {
     }
   }
 
+  // What the gradients of a layer's biases and scales have in common is their loop over the rows of
+  // activations.
+  void merge_sums_of_layers() {
+    if (target_.is_gpu()) return;
+    std::map<std::tuple<std::string, Shape, std::vector<int64_t>>, GroupId> sums;
+    for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
+      const Node* sum = gradient_sum(id);
+      if (sum == nullptr || sum->sources.empty()) continue;
+      const std::string layer = layer_of(sum->sources.front());
+      if (layer == kNoLayer) continue;
+      const auto [first, is_new] = sums.try_emplace(
+          {layer, groups_.graph().shape(sum->operands[0]), sum->attributes.integers("axes")}, id);
+      if (!is_new && !try_merge(first->second, id)) first->second = id;
+    }
+  }
+
+  // A reduction of a loop in the backward phase that leaves nothing but such.
+  const Node* gradient_sum(GroupId id) const {
+    const Graph& graph = groups_.graph();
+    if (!is_kernel_loop(id) || groups_[id].phase != Phase::kBackward) return nullptr;
+    const Node* sum = nullptr;
+    for (const ValueId output : groups_[id].outputs) {
+      const Node* node = graph.producer(output);
+      while (node != nullptr && node->op == Op::kReshape) node = graph.producer(node->operands[0]);
+      if (node == nullptr || node->op != Op::kReduceSum) return nullptr;
+      sum = node;
+    }
+    return sum;
+  }
+
   bool is_kernel_loop(GroupId id) const {
     return is_loop(id) && groups_[id].kind == Group::Kind::kLoop;
   }
 
   GroupGraph groups_;
+  const EpilogueRules rules_;
   const std::vector<int64_t>& part_of_node_;
   const KernelTarget& target_;
   std::vector<double> costs_;
-  std::vector<bool> reaches_reduction_;  // per node
   std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
 };
 

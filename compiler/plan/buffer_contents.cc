@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "plan/text.h"
+#include "support/layer_name.h"
 
 namespace sgtc {
 namespace {

@@ -6,6 +6,7 @@
 #include "plan/live_buffers.h"
 #include "plan/quantities.h"
 #include "plan/schedule_chart.h"
+#include "support/layer_name.h"
 
 namespace sgtc {
 namespace {
@@ -39,23 +40,6 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
   return count;
-}
-
-std::vector<std::string> parts_of(const std::string& name) {
-  std::vector<std::string> parts(1);
-  for (const char c : name) {
-    if (c == '/' || c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  std::erase(parts, std::string());
-  return parts;
-}
-
-bool is_number(const std::string& part) {
-  return std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // What one layer costs in one step.
@@ -327,14 +311,5 @@ class Writer {
 }  // namespace
 
 std::string to_text(const plan::Plan& plan) { return Writer(plan).run(); }
-
-std::string layer_of(const std::string& name) {
-  static const std::string kUpdate = "update of ";
-  if (name.compare(0, kUpdate.size(), kUpdate) == 0) return layer_of(name.substr(kUpdate.size()));
-  const std::vector<std::string> parts = parts_of(name);
-  const auto number = std::find_if(parts.begin(), parts.end(), is_number);
-  if (number != parts.end()) return join({parts.begin(), number + 1}, ".");
-  return parts.size() > 1 ? parts.front() : "other";
-}
 
 }  // namespace sgtc

@@ -13,9 +13,4 @@ namespace sgtc {
 /// stay within 100 columns except for long names.
 std::string to_text(const plan::Plan& plan);
 
-/// The layer that a node or tensor belongs to: its name up to the first part that is a number, as
-/// in "h.0" of "/h.0/attn/MatMul" and "h.0.attn.weight"; without one, the first part if there are
-/// more; else "other". A leading "update of ", as nodes of the optimizer have, does not count.
-std::string layer_of(const std::string& name);
-
 }  // namespace sgtc

@@ -98,6 +98,38 @@ TEST_CASE("gradients accumulate in the epilogue") {
         "anchor backward: matmul accumulate (x, d, g) -> (a)\nloop update: neg (a) -> (u)\n");
 }
 
+TEST_CASE("on a CPU a reduction computes what an epilogue would store for it") {
+  const Graph graph = parse_graph(
+      "feed %x: f32[4096,256]\nfeed %w: f32[256,64]\nfeed %z: f32[4096,64]\n"
+      "%p = matmul(%x, %w)\n%m = mul(%p, %z)\n%a = reduce_sum(%m) {axes=[0]}\n"
+      "output \"p\" %p\noutput \"a\" %a");
+  CHECK(to_text(graph, fuse(graph, {}, kCpuTarget)) ==
+        "anchor forward: matmul (x, w) -> (p)\n"
+        "loop forward: mul reduce_sum (p, z) -> (a)\n");
+  CHECK(to_text(graph, fuse(graph, {}, kHopperTarget)) ==
+        "anchor forward: matmul mul (x, w, z) -> (p, m)\n"
+        "loop forward: reduce_sum (m) -> (a)\n");
+}
+
+TEST_CASE("on a CPU sums of one layer over rows of one size are one kernel") {
+  const auto sums = [](const std::string& layer) {
+    return fused(
+        "feed %x: f32[2048,64]\nfeed %y: f32[2048,64]\nfeed %z: f32[2048,32]\n"
+        "%a = reduce_sum(%x) {axes=[0]} @backward #1 \"h.0.fc\"\n"
+        "%b = reduce_sum(%y) {axes=[0]} @backward #2 \"" +
+        layer +
+        ".norm\"\n"
+        "%c = reduce_sum(%z) {axes=[0]} @backward #3 \"h.0.out\"\n"
+        "output \"a\" %a\noutput \"b\" %b\noutput \"c\" %c");
+  };
+  CHECK(sums("h.0") ==
+        "loop backward: reduce_sum reduce_sum (x, y) -> (a, b)\n"
+        "loop backward: reduce_sum (z) -> (c)\n");
+  CHECK(sums("h.1") ==
+        "loop backward: reduce_sum (x) -> (a)\nloop backward: reduce_sum (y) -> (b)\n"
+        "loop backward: reduce_sum (z) -> (c)\n");
+}
+
 TEST_CASE("a merge that would make two groups need each other is refused") {
   // a -> matmul -> c and a -> c: the matrix product stands between the loops.
   CHECK(fused("feed %x: f32[64,64]\nfeed %w: f32[64,64]\n%a = exp(%x)\n%p = matmul(%a, %w)\n"

@@ -121,15 +121,6 @@ TEST_CASE("a prediction is printed when there is one") {
   CHECK_THAT(to_text(plan), ContainsSubstring("step 12.5 ms, bubble 25%"));
 }
 
-TEST_CASE("layers are named up to the first number") {
-  CHECK(layer_of("/transformer/h.0/attn/MatMul") == "transformer.h.0");
-  CHECK(layer_of("transformer.h.11.attn.weight") == "transformer.h.11");
-  CHECK(layer_of("fc1.weight") == "fc1");
-  CHECK(layer_of("update of m.h.1.weight") == "m.h.1");
-  CHECK(layer_of("MatMul_3") == "other");
-  CHECK(layer_of("") == "other");
-}
-
 TEST_CASE("quantities have readable units") {
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(1023) == "1023 B");

@@ -14,6 +14,7 @@
 #include "support/file.h"
 #include "support/glob.h"
 #include "support/half.h"
+#include "support/layer_name.h"
 #include "support/parallel.h"
 #include "support/sha256.h"
 
@@ -217,4 +218,13 @@ TEST_CASE("dtypes have names and sizes") {
   CHECK(is_float(DType::kFloat16));
   CHECK(!is_integer(DType::kBool));
   CHECK(is_unsigned(DType::kUInt8));
+}
+
+TEST_CASE("layers are named up to the first number") {
+  CHECK(layer_of("/transformer/h.0/attn/MatMul") == "transformer.h.0");
+  CHECK(layer_of("transformer.h.11.attn.weight") == "transformer.h.11");
+  CHECK(layer_of("fc1.weight") == "fc1");
+  CHECK(layer_of("update of m.h.1.weight") == "m.h.1");
+  CHECK(layer_of("MatMul_3") == "other");
+  CHECK(layer_of("") == "other");
 }
