@@ -51,6 +51,7 @@ struct ChannelsLastMemory {
   StripMemory<E> strip;
   int32_t rows[kMaxBoxRows + kLanes];  // of c, for each result in the order of memory
   int64_t places[kMaxBoxRows];         // of those results in the planes of the block's samples
+  int32_t b_rows[kMaxChunkDepth];      // of b, for each (channel, tap) in the order of weights
   alignas(64) E b[kMaxChunkDepth * kMaxBlockColumns];
   alignas(64) E c[kMaxBoxRows * kMaxBlockColumns];
 };
@@ -131,6 +132,9 @@ class ChannelsLastBlock {
     const int64_t line = (kGradient ? 1 : strip_.channels()) * taps;  // from column to column
     const int64_t depth = strip_.window_elements();
     const int32_t* rows = memory_.strip.tap_rows;
+    for (int64_t k = 0; k < count * taps; ++k) {
+      memory_.b_rows[k] = rows[k % taps] + static_cast<int32_t>(k / taps);
+    }
     const T* from = weights + group_ * columns_ * strip_.channels() * taps + column_ * line +
                     channel * (kGradient ? columns_ : 1) * taps;
     for (int64_t column = 0; column < width_; column += Tile::kColumns) {
@@ -147,7 +151,7 @@ class ChannelsLastBlock {
       } else {
         transpose_lines(from + column * line, line, lines, count * taps,
                         [=](int64_t k) __attribute__((always_inline)) {
-                          return to + (rows[k % taps] + k / taps) * Tile::kColumns;
+                          return to + memory_.b_rows[k] * Tile::kColumns;
                         });
       }
     }

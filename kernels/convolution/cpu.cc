@@ -301,10 +301,8 @@ SGTC_INLINE void convolve_boxes(const ConvShape& s, void* const* args, void* con
   for (int64_t index = begin; index < end; ++index) {
     ChannelsLastBlock<Tile, T, kGradient> block(s, index, memory);
     block.compute(static_cast<const T*>(tensors[0]), static_cast<const T*>(tensors[1]),
-                  [&](int64_t sample, int64_t channel, int64_t position)
-                      __attribute__((always_inline)) {
-                        prefetch_operands<T>(args, sample, channel, position);
-                      });
+                  [&](int64_t sample, int64_t channel, int64_t position) __attribute__((
+                      always_inline)) { prefetch_operands<T>(args, sample, channel, position); });
     block.visit([&](int64_t sample, int64_t channel, int64_t position, typename Tile::V values,
                     int64_t lanes) __attribute__((always_inline)) {
       store_result(args, static_cast<T*>(tensors[2]),

@@ -21,8 +21,8 @@ struct WeightGradientMemory {
   using E = typename Tile::E;
   static constexpr int64_t kElements = (kMaxGradientRows + Tile::kRows) * kMaxGradientColumns;
   StripMemory<E> strip;
-  int64_t places[Tile::kDepth];           // of the box's positions in the planes of its samples
-  int32_t begins[Tile::kDepth];           // of their windows in the strip
+  int64_t places[Tile::kDepth];             // of the box's positions in the planes of its samples
+  int32_t begins[Tile::kDepth];             // of their windows in the strip
   int32_t rows[kMaxGradientRows + kLanes];  // from such a begin to the element of each row
   alignas(64) E b[kMaxGradientColumns * Tile::kDepth];
   alignas(64) E c[kElements];      // of one group of slices
@@ -50,8 +50,7 @@ SGTC_INLINE void multiply_windows(const typename Tile::E* strip, const int32_t* 
 #pragma clang loop unroll_count(AreNeighbours ? 4 : 1)
   for (int64_t k = 0; k < depth; ++k) {
     const int64_t at = begins[k];
-    add_products<Tile>(sums, b,
-                       [&](int i) __attribute__((always_inline)) { return lines[i][at]; });
+    add_products<Tile>(sums, b, [&](int i) __attribute__((always_inline)) { return lines[i][at]; });
     b += Tile::kColumns;
   }
   put_sums<Tile>(c, sums, first);
@@ -72,9 +71,9 @@ class WeightGradient {
     column_tiles_ = ceil_divide(region.rows, Tile::kColumns);
     run_length_ = memory.strip.phases[0].run_length;
     for (int64_t n = 0; n < row_tiles_ * Tile::kRows; ++n) {
-      memory.rows[n] = n < rows_ ? static_cast<int32_t>(memory.strip.runs[n / run_length_] +
-                                                        n % run_length_)
-                                 : memory.rows[n - 1] + 1;
+      memory.rows[n] =
+          n < rows_ ? static_cast<int32_t>(memory.strip.runs[n / run_length_] + n % run_length_)
+                    : memory.rows[n - 1] + 1;
     }
   }
 
@@ -114,8 +113,8 @@ class WeightGradient {
         lines[i] = memory_.strip.tap_rows[n % taps] + n / taps;
       }
       for (int64_t row = 0; row < region_.rows; row += kLanes) {
-        const E* from = result_ + row / Tile::kColumns * row_tiles_ * Tile::kElements +
-                        row % Tile::kColumns;
+        const E* from =
+            result_ + row / Tile::kColumns * row_tiles_ * Tile::kElements + row % Tile::kColumns;
         V across[kLanes];
         transpose_square(across, [&](int64_t i) __attribute__((always_inline)) {
           return from + lines[i] * Tile::kColumns;
@@ -161,9 +160,8 @@ class WeightGradient {
         const int64_t lines = minimum(Tile::kColumns, region_.rows - row);
         for (int64_t i = 0; lines < Tile::kColumns && i < count * Tile::kColumns; ++i) to[i] = 0;
         transpose_lines(gradient + (channel + row) * plane + place % plane, plane, lines, count,
-                        [=](int64_t k) __attribute__((always_inline)) {
-                          return to + k * Tile::kColumns;
-                        });
+                        [=](int64_t k)
+                            __attribute__((always_inline)) { return to + k * Tile::kColumns; });
       }
       begin += count;
     }

@@ -96,8 +96,8 @@ SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile:
   typename Tile::Sums sums = {};
 #pragma clang loop unroll_count(4)
   for (int64_t k = 0; k < depth; ++k) {
-    add_products<Tile>(sums, b,
-                       [&](int i) __attribute__((always_inline)) { return a.at[i * a.line_stride]; });
+    add_products<Tile>(
+        sums, b, [&](int i) __attribute__((always_inline)) { return a.at[i * a.line_stride]; });
     a.at += a.depth_stride;
     b += Tile::kColumns;
   }
@@ -252,7 +252,8 @@ template <typename Tile, typename Ahead>
 SGTC_INLINE void look_ahead(int64_t row, int64_t column, int64_t rows, int64_t columns,
                             Ahead ahead) {
   for (int64_t i = row; i < minimum(row + Tile::kRows, rows); ++i) {
-    for (int64_t j = column; j < minimum(column + Tile::kColumns, columns); j += kLanes) ahead(i, j);
+    for (int64_t j = column; j < minimum(column + Tile::kColumns, columns); j += kLanes)
+      ahead(i, j);
   }
 }
 

@@ -37,8 +37,10 @@ SGTC_INLINE void transpose(V8f (&rows)[8]) {
 /// place(k)[i] = from[i * stride + k] for Lines lines (at most 8).
 template <int64_t Lines, typename Place>
 SGTC_INLINE void transpose_strip(const float* from, int64_t stride, int64_t depth, Place place) {
-  for (int64_t k = 0; k < depth && depth >= 8; k += 8) {
-    k = minimum(k, depth - 8);  // the last square may overlap the one before
+  // What is left of less than a square: some elements alone cost less than another square.
+  const int64_t end = depth < 8 || depth % 8 <= 2 ? depth / 8 * 8 : depth;
+  for (int64_t k = 0; k < end; k += 8) {
+    k = minimum(k, end - 8);  // the last square may overlap the one before
     V8f rows[8] = {};
 #pragma clang loop unroll(full)
     for (int64_t i = 0; i < Lines; ++i) {
@@ -50,8 +52,10 @@ SGTC_INLINE void transpose_strip(const float* from, int64_t stride, int64_t dept
       __builtin_memcpy(place(k + j), &rows[j], Lines * sizeof(float));
     }
   }
-  for (int64_t k = 0; k < depth && depth < 8; ++k) {
+#pragma clang loop vectorize(disable)
+  for (int64_t k = end; k < depth; ++k) {
     float* to = place(k);
+#pragma clang loop unroll(full)
     for (int64_t i = 0; i < Lines; ++i) to[i] = from[i * stride + k];
   }
 }
@@ -90,14 +94,22 @@ SGTC_INLINE void transpose_lines(const T* from, int64_t stride, int64_t lines, i
     }
     const float* rest = from + whole * stride;
     switch (lines % 8) {
-      case 1: return transpose_strip<1>(rest, stride, depth, from_line(whole));
-      case 2: return transpose_strip<2>(rest, stride, depth, from_line(whole));
-      case 3: return transpose_strip<3>(rest, stride, depth, from_line(whole));
-      case 4: return transpose_strip<4>(rest, stride, depth, from_line(whole));
-      case 5: return transpose_strip<5>(rest, stride, depth, from_line(whole));
-      case 6: return transpose_strip<6>(rest, stride, depth, from_line(whole));
-      case 7: return transpose_strip<7>(rest, stride, depth, from_line(whole));
-      default: return;
+      case 1:
+        return transpose_strip<1>(rest, stride, depth, from_line(whole));
+      case 2:
+        return transpose_strip<2>(rest, stride, depth, from_line(whole));
+      case 3:
+        return transpose_strip<3>(rest, stride, depth, from_line(whole));
+      case 4:
+        return transpose_strip<4>(rest, stride, depth, from_line(whole));
+      case 5:
+        return transpose_strip<5>(rest, stride, depth, from_line(whole));
+      case 6:
+        return transpose_strip<6>(rest, stride, depth, from_line(whole));
+      case 7:
+        return transpose_strip<7>(rest, stride, depth, from_line(whole));
+      default:
+        return;
     }
   } else {
     for (int64_t k = 0; k < depth; ++k) {
