@@ -119,11 +119,14 @@ std::optional<AnchorGeometry> positions_by_channels(const ConvShape& s, const Di
 std::optional<AnchorGeometry> weight_gradient(const ConvShape& s, const Direction& direction,
                                               int64_t slice) {
   if (direction.result_channels < kLeastColumns) return std::nullopt;
+  const int64_t taps = s.window.kernel[0] * s.window.kernel[1] * s.window.kernel[2];
+  const int64_t channels =
+      std::min({s.input_channels, kGradientChannels, kernels::kMaxGradientRows / taps});
+  if (channels == 0) return std::nullopt;
   AnchorGeometry geometry;
   for (int64_t most = slice; geometry.box[0] == 0; most /= 2) {
     if (most == 0) return std::nullopt;
     const Extents box = box_of(direction.grid, most);
-    const int64_t channels = std::min(s.input_channels, kGradientChannels);
     if (kernels::gradient_channels(s.window, strip_pixels(s, false, box)) >= channels) {
       geometry.box = box;
       geometry.block_columns = channels;

@@ -40,3 +40,18 @@ TEST_CASE("blocks of a gradient of weights are of nearly equal size") {
   CHECK(geometry.block_rows == 32);
   CHECK(geometry.blocks == 2);
 }
+
+TEST_CASE(
+    "a gradient of weights has as many channels at a time as a large window leaves room for") {
+  const auto channels = [](const std::string& kernel, const std::string& size) {
+    return geometry_of("feed %x: f32[2,64,60,60]\nfeed %dy: f32[2,64," + size + "]\n" +
+                       "%dw = conv_weight_grad(%x, %dy) {kernel=" + kernel +
+                       ", strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1}\n"
+                       "output \"dw\" %dw");
+  };
+  CHECK(channels("[3,3]", "58,58").block_columns == 16);
+  CHECK(channels("[7,7]", "54,54").block_columns == 13);
+  CHECK(channels("[25,25]", "36,36").block_columns == 1);
+  CHECK(channels("[25,25]", "36,36").box[0] == 1);
+  CHECK(channels("[26,26]", "35,35").box[0] == 0);
+}
