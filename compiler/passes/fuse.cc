@@ -19,8 +19,7 @@
 //      others store what these would read.
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other. On CPUs so do
-//   the
-//      sums over rows of one layer's gradients, which then wait for the last of them.
+//      the sums over rows of one layer's gradients, which then wait for the last of them.
 // On a GPU loops of one form become one launch when they are scheduled (schedule/merge_calls.h), so
 // the update keeps what it does to each tensor alike and apart from what it does with scalars: a
 // norm's sum of squares goes on in no sum, where each would wait for the one before, and scalars
@@ -264,7 +263,9 @@ class Fuser {
     const Node* sum = nullptr;
     for (const ValueId output : groups_[id].outputs) {
       const Node* node = graph.producer(output);
-      while (node != nullptr && node->op == Op::kReshape) node = graph.producer(node->operands[0]);
+      while (node != nullptr && (node->op == Op::kReshape || node->op == Op::kAccumulate)) {
+        node = graph.producer(node->operands.back());
+      }
       if (node == nullptr || node->op != Op::kReduceSum) return nullptr;
       sum = node;
     }
