@@ -16,10 +16,19 @@ constexpr int64_t kReportEvery = 10'000;
 constexpr int64_t kAskEvery = 16;
 // Most changes of a model that is refused are refused too: few of these join the corpus.
 constexpr int64_t kKeepEvery = 8;
+// Of the changed inputs at least so many are planned. The parser or the import refuses most changes
+// of bytes at once, so these cost little.
+constexpr double kPlannedShare = 0.115;
 
 struct Run {
   int64_t inputs = 0;
+  int64_t changes = 0;
+  int64_t planned = 0;  // since the first change
   Counts asked;
+
+  bool has_planned_enough() const {
+    return static_cast<double>(planned) > kPlannedShare * static_cast<double>(changes);
+  }
 };
 
 Run& run() {
@@ -54,22 +63,28 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const sgtc::fuzz::ModelCompiler compiler;
   sgtc::fuzz::Run& run = sgtc::fuzz::run();
-  bool kept = ++run.inputs % sgtc::fuzz::kKeepEvery == 0;
+  const bool kept = ++run.inputs % sgtc::fuzz::kKeepEvery == 0;
+  bool planned = false;
   if (run.inputs % sgtc::fuzz::kAskEvery == 0) {
-    run.asked.add(compiler.compile({data, size}));
+    const sgtc::fuzz::Reached reached = compiler.compile({data, size});
+    planned = reached == sgtc::fuzz::Reached::kPlan;
+    run.asked.add(reached);
   } else {
-    kept = compiler.plans({data, size}) || kept;
+    planned = compiler.plans({data, size});
   }
+  if (planned && run.changes > 0) ++run.planned;
   if (run.inputs % sgtc::fuzz::kReportEvery == 0) sgtc::fuzz::report();
-  return kept ? 0 : -1;
+  return kept || planned ? 0 : -1;
 }
 
-// Every other change is of bytes: most of them the parser or the import refuses at once, so
-// they cost little beside those that are planned.
+// Most changes are of bytes while enough inputs are planned, few of them otherwise.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned seed) {
+  sgtc::fuzz::Run& run = sgtc::fuzz::run();
+  ++run.changes;
+  const bool of_bytes = (seed % 8 == 0) != run.has_planned_enough();
   onnx::ModelProto model;
-  if (seed % 2 != 0 || !model.ParseFromArray(data, static_cast<int>(size))) {
+  if (of_bytes || !model.ParseFromArray(data, static_cast<int>(size))) {
     return LLVMFuzzerMutate(data, size, max_size);
   }
   sgtc::fuzz::ModelMutator(seed).mutate(model);
