@@ -2,13 +2,16 @@
 
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string_view>
 
 #include "driver/pipeline.h"
+#include "onnx/defs/parser.h"
 
 namespace sgtc::fuzz {
 namespace fs = std::filesystem;
@@ -22,6 +25,12 @@ constexpr int64_t kManyTensors = 20'000;
 constexpr size_t kRounds = 4;
 
 constexpr time_t kMostSeconds = 10;
+
+// What a checkpoint of ONNX Runtime is compiled with.
+constexpr const char* kTrainedModel =
+    "<ir_version: 8, opset_import: [\"\": 17]> test (float[3, 2] x, float[2] w, float[1] frozen) "
+    "=> (float l) { a = Mul(x, w) b = Add(a, frozen) l = ReduceSum <keepdims = 0>(b) }";
+constexpr std::string_view kCheckpointMark = "ODTC";  // behind the first four bytes
 
 /// Limits the time of a processor while it lives.
 class TimeLimit {
@@ -82,6 +91,11 @@ std::string percent_of(int64_t part, int64_t whole) {
   return text.data();
 }
 
+bool is_checkpoint(std::span<const uint8_t> file) {
+  return file.size() >= 8 &&
+         std::equal(kCheckpointMark.begin(), kCheckpointMark.end(), file.begin() + 4);
+}
+
 // False when the model is refused.
 bool compiles(const Options& options) {
   const TimeLimit limit;
@@ -115,6 +129,10 @@ ModelCompiler::ModelCompiler() {
   std::string name = (fs::temp_directory_path() / "sgtc-fuzz-XXXXXX").string();
   if (!mkdtemp(name.data())) throw Error("cannot make a folder in " + name);
   folder_ = name;
+  onnx::ModelProto trained;
+  if (!onnx::OnnxParser::Parse(trained, kTrainedModel).IsOK()) throw Error("not a model");
+  std::ofstream file(trained_model(), std::ios::binary);
+  if (!trained.SerializeToOstream(&file)) throw Error("cannot write " + trained_model());
 }
 
 ModelCompiler::~ModelCompiler() {
@@ -137,12 +155,24 @@ Options ModelCompiler::write(std::span<const uint8_t> file) const {
       .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
   onnx::ModelProto model;
   Options options;
+  if (is_checkpoint(file)) return options_for_checkpoint();
   if (model.ParseFromArray(file.data(), static_cast<int>(file.size()))) {
     options = options_for(model);
   } else {
     options.dims = {{}};
   }
   options.model = path();
+  options.stop_after = "plan";
+  return options;
+}
+
+Options ModelCompiler::options_for_checkpoint() const {
+  Options options;
+  options.jobs = 1;
+  options.dims = {{}};
+  options.model = trained_model();
+  options.ort_checkpoint = path();
+  options.optimizer = "adam";  // whose moments a checkpoint may have
   options.stop_after = "plan";
   return options;
 }

@@ -25,10 +25,10 @@ struct Counts {
   std::string text() const;
 };
 
-/// Compiles files as sgtc does, up to the plan. What computes for more than ten seconds of a
-/// processor gets the signal SIGPROF; time in which the program is stopped does not count. The
-/// folder that they lie in is removed at the end of the program; after a crash it still holds the
-/// last one.
+/// Compiles files as sgtc does, up to the plan: models, and checkpoints of ONNX Runtime with a
+/// small model for which they can be. What computes for more than ten seconds of a processor gets
+/// the signal SIGPROF; time in which the program is stopped does not count. The folder that they
+/// lie in is removed at the end of the program; after a crash it still holds the last one.
 class ModelCompiler {
  public:
   ModelCompiler();
@@ -46,7 +46,9 @@ class ModelCompiler {
   std::string path() const { return folder_ + "/model.onnx"; }
 
  private:
+  std::string trained_model() const { return folder_ + "/trained.onnx"; }
   Options write(std::span<const uint8_t> file) const;
+  Options options_for_checkpoint() const;
 
   std::string folder_;
 };
