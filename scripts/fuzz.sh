@@ -19,7 +19,7 @@ mkdir -p build/fuzz/corpus build/fuzz/found
 # Each input is a file for a moment. No stacks of allocations and a small quarantine are half of the
 # speed; a fault that is run again alone has all of it.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=0:quarantine_size_mb=1}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:malloc_context_size=0:quarantine_size_mb=1:max_malloc_fill_size=0}
 # The program itself ends what computes for ten seconds: libFuzzer's limit would count time in which
 # it is stopped. Weighing the corpus by rare features (entropic) would take a third of the time, and
 # so would naming new functions.
