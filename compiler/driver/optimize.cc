@@ -20,53 +20,56 @@ namespace sgtc {
 
 Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
-  graph = passes.run("fold-constants", [&] { return fold_constants(graph); });
+  graph = passes.run("fold-constants", [&] { return fold_constants(std::move(graph)); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
-  graph = passes.run("simplify", [&] { return simplify(graph); });
+  graph = passes.run("simplify", [&] { return simplify(std::move(graph)); });
   // Gradients of what was split; before expansion and fusion, which would add up zeros.
-  graph = passes.run("join-pads", [&] { return join_pads(graph); });
+  graph = passes.run("join-pads", [&] { return join_pads(std::move(graph)); });
   // Compositions had to stay whole for their gradient rules; from here on there are only
   // elementwise operators, movements, indexing, reductions, contractions and attention.
-  graph = passes.run("expand-compositions", [&] { return expand_compositions(graph); });
+  graph = passes.run("expand-compositions", [&] { return expand_compositions(std::move(graph)); });
   // Expansion leaves constants and reshapes that cancel.
-  graph = passes.run("simplify-expanded", [&] { return simplify(fold_constants(graph)); });
+  graph =
+      passes.run("simplify-expanded", [&] { return simplify(fold_constants(std::move(graph))); });
   // Before products are padded, which depends on their types. Needs forward and backward phases, to
   // know what memory keeps between them, and neither equal values nor those that nobody uses.
   if (mixed) {
     graph = passes.run("mixed-precision", [&] {
-      graph = eliminate_dead_nodes(eliminate_common_subexpressions(graph));
+      graph = eliminate_dead_nodes(eliminate_common_subexpressions(std::move(graph)));
       return fold_constants(mixed_precision(graph));
     });
   }
   // Needs the final products, and before equal values meet: products share padded operands.
   if (target.is_hopper()) {
-    graph = passes.run("align-products", [&] { return gpu::align_products(graph); });
+    graph = passes.run("align-products", [&] { return gpu::align_products(std::move(graph)); });
   }
   // Before fusion, which would compute equal values in several kernels.
   graph = passes.run("eliminate-common-subexpressions",
-                     [&] { return eliminate_common_subexpressions(graph); });
+                     [&] { return eliminate_common_subexpressions(std::move(graph)); });
   // After equal values were merged, which would undo it.
-  graph = passes.run("recompute-elementwise", [&] { return recompute_elementwise(graph, target); });
+  graph = passes.run("recompute-elementwise",
+                     [&] { return recompute_elementwise(std::move(graph), target); });
   // Last of the value-level passes: no value is added from here on except by splitting.
-  graph = passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(graph); });
+  graph =
+      passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(std::move(graph)); });
   // Types are final, so it is known which attentions the target has a kernel for.
   if (target.is_gpu()) {
     graph = passes.run("expand-attention", [&] {
-      return simplify(fold_constants(expand_compositions(graph, target)));
+      return simplify(fold_constants(expand_compositions(std::move(graph), target)));
     });
   }
   // Shows which movements move values of a narrow type.
-  graph = passes.run("sink-widenings", [&] { return sink_widenings(graph); });
+  graph = passes.run("sink-widenings", [&] { return sink_widenings(std::move(graph)); });
   // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits
   // do not depend on what is fused.
   const ReductionSplit& split = target.is_gpu() ? kGpuReductionSplit : kCpuReductionSplit;
-  graph = passes.run("split-reductions", [&] { return split_reductions(graph, split); });
+  graph = passes.run("split-reductions", [&] { return split_reductions(std::move(graph), split); });
   // Every function is there, and no node is merged with one of another precision any more.
   if (target.is_gpu()) {
-    graph = passes.run("relax-functions", [&] { return relax_functions(graph); });
+    graph = passes.run("relax-functions", [&] { return relax_functions(std::move(graph)); });
   }
   // Directly before fusion, which then sees movements beside the kernels that take them over.
-  return passes.run("sink-movements", [&] { return sink_movements(graph, target); });
+  return passes.run("sink-movements", [&] { return sink_movements(std::move(graph), target); });
 }
 
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,

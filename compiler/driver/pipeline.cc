@@ -100,7 +100,7 @@ class Compilation {
 
  private:
   Graph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
-  Graph find_attention(const Graph& graph, PassRunner& passes) const;
+  Graph find_attention(Graph graph, PassRunner& passes) const;
   Differentiated with_gradients(const Graph& imported, const Graph& separated, PassRunner& passes);
   Differentiated given_gradients(const Graph& imported, const Graph& separated);
   EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
@@ -155,7 +155,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
   diagnostics_.checkpoint();
   // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
   // which sees the operators that the user wrote.
-  separated = find_attention(separated, passes);
+  separated = find_attention(std::move(separated), passes);
   Differentiated differentiated = with_gradients(graph, separated, passes);
   // Before the update, which then works with the gradients of all replicas.
   passes.run("replicate", [&] {
@@ -177,9 +177,9 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
 
 /// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
 /// single precision.
-Graph Compilation::find_attention(const Graph& graph, PassRunner& passes) const {
+Graph Compilation::find_attention(Graph graph, PassRunner& passes) const {
   if (kernel_target_.is_gpu() && options_.precision == "fp32") return graph;
-  return passes.run("recognize-attention", [&] { return recognize_attention(graph); });
+  return passes.run("recognize-attention", [&] { return recognize_attention(std::move(graph)); });
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.
@@ -228,7 +228,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
     return evaluation.graph;
   });
   // As for training.
-  evaluation.graph = find_attention(evaluation.graph, passes);
+  evaluation.graph = find_attention(std::move(evaluation.graph), passes);
   evaluation.graph = optimize(std::move(evaluation.graph), is_mixed(), kernel_target_, passes);
   return evaluation;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "ir/clone.h"
 
@@ -48,26 +49,28 @@ bool is_part_of_load(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Graph eliminate_common_subexpressions(const Graph& graph) {
-  Cloner cloner(graph);
-  merge_constants(graph, cloner);
-  std::map<NodeKey, NodeId> first;  // index in the target
-  for (const Node& node : graph.nodes) {
+Graph eliminate_common_subexpressions(Graph graph) {
+  Cloner cloner(std::move(graph));
+  const Graph& source = cloner.source();
+  merge_constants(source, cloner);
+  std::map<NodeKey, const Node*> first;  // of the source
+  for (const Node& node : source.nodes) {
     const OpKind kind = info(node.op).kind;
-    if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch || is_part_of_load(graph, node)) {
+    if (kind == OpKind::kRandom || kind == OpKind::kMicroBatch || is_part_of_load(source, node)) {
       cloner.clone(node);
       continue;
     }
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) operands.push_back(cloner[operand]);
-    const auto next = static_cast<NodeId>(cloner.target().nodes.size());
     const auto [entry, is_new] = first.emplace(
-        NodeKey{node.op, node.phase, std::move(operands), node.attributes.map()}, next);
+        NodeKey{node.op, node.phase, std::move(operands), node.attributes.map()}, &node);
     if (is_new) {
       cloner.clone(node);
       continue;
     }
-    Node& kept = cloner.target().nodes[static_cast<size_t>(entry->second)];
+    Graph& target = cloner.target();
+    const ValueId result = cloner[entry->second->results[0]];
+    Node& kept = target.nodes[static_cast<size_t>(target.value(result).producer)];
     add_sources(kept, node.sources);
     for (size_t i = 0; i < node.results.size(); ++i) {
       cloner.replace(node.results[i], kept.results[i]);

@@ -8,6 +8,6 @@ namespace sgtc {
 /// gets the sources of those that go. Equal constants of at most 16 MiB count as one. Random
 /// numbers, accumulate and stack_micro_batches are left alone, and a backward node never uses an
 /// equal forward one, which would keep the forward value alive: that choice is recompute's.
-Graph eliminate_common_subexpressions(const Graph& graph);
+Graph eliminate_common_subexpressions(Graph graph);
 
 }  // namespace sgtc

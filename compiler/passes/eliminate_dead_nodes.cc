@@ -1,6 +1,7 @@
 #include "passes/eliminate_dead_nodes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/clone.h"
 
@@ -37,10 +38,10 @@ std::vector<bool> live_values(const Graph& graph) {
 
 }  // namespace
 
-Graph eliminate_dead_nodes(const Graph& graph) {
+Graph eliminate_dead_nodes(Graph graph) {
   const std::vector<bool> live = live_values(graph);
-  Cloner cloner(graph, live);
-  for (const Node& node : graph.nodes) {
+  Cloner cloner(std::move(graph), live);
+  for (const Node& node : cloner.source().nodes) {
     if (is_live(live, node)) cloner.clone(node);
   }
   return cloner.finish();

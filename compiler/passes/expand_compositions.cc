@@ -1,6 +1,7 @@
 #include "passes/expand_compositions.h"
 
 #include <limits>
+#include <utility>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
@@ -202,10 +203,10 @@ Expansion find_expansion(const Graph& graph, const Node& node, const KernelTarge
 
 }  // namespace
 
-Graph expand_compositions(const Graph& graph, const KernelTarget& target) {
-  Cloner cloner(graph);
-  for (const Node& node : graph.nodes) {
-    if (const Expansion expand = find_expansion(graph, node, target)) {
+Graph expand_compositions(Graph graph, const KernelTarget& target) {
+  Cloner cloner(std::move(graph));
+  for (const Node& node : cloner.source().nodes) {
+    if (const Expansion expand = find_expansion(cloner.source(), node, target)) {
       Expander expander(node, cloner);
       expand(expander);
     } else {

@@ -16,6 +16,6 @@ namespace sgtc {
 /// query t only if s <= t when causal; query heads that share a key head are rows of one product.
 /// It and its gradient are opened where `target` has no kernel (attention_support.h), and the
 /// gradient becomes two halves where it has those.
-Graph expand_compositions(const Graph& graph, const KernelTarget& target = kCpuTarget);
+Graph expand_compositions(Graph graph, const KernelTarget& target = kCpuTarget);
 
 }  // namespace sgtc

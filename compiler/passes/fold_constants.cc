@@ -26,10 +26,10 @@ bool is_foldable(const Graph& graph, const Node& node) {
 }
 
 // The operands' literals; fewer than the operands when one is not a constant.
-std::vector<LiteralPtr> constant_operands(Cloner& cloner, const Node& node) {
+std::vector<LiteralPtr> constant_operands(const Cloner& cloner, const Node& node) {
   std::vector<LiteralPtr> literals;
   for (const ValueId operand : node.operands) {
-    const Value& value = cloner.target().value(cloner[operand]);
+    const Value& value = cloner.made().value(cloner[operand]);
     if (value.kind == ValueKind::kConstant) literals.push_back(value.literal);
   }
   return literals;
@@ -73,10 +73,10 @@ bool fold(Cloner& cloner, const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Graph fold_constants(const Graph& graph) {
-  Cloner cloner(graph);
-  for (const Node& node : graph.nodes) {
-    if (!fold(cloner, graph, node)) cloner.clone(node);
+Graph fold_constants(Graph graph) {
+  Cloner cloner(std::move(graph));
+  for (const Node& node : cloner.source().nodes) {
+    if (!fold(cloner, cloner.source(), node)) cloner.clone(node);
   }
   return cloner.finish();
 }

@@ -10,6 +10,6 @@ namespace sgtc {
 /// operands are. Never random numbers, accumulate or stack_micro_batches. A node whose evaluation
 /// fails (an index out of range) stays and fails where it runs. Constants that nothing uses any
 /// more stay until `eliminate_dead_nodes`.
-Graph fold_constants(const Graph& graph);
+Graph fold_constants(Graph graph);
 
 }  // namespace sgtc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
@@ -73,12 +74,13 @@ class Sum {
 
 }  // namespace
 
-Graph join_pads(const Graph& graph) {
-  Cloner cloner(graph);
-  for (const Node& node : graph.nodes) {
-    Sum sum(graph);
+Graph join_pads(Graph graph) {
+  Cloner cloner(std::move(graph));
+  const Graph& source = cloner.source();
+  for (const Node& node : source.nodes) {
+    Sum sum(source);
     if (node.op != Op::kAdd || !sum.collect(node.results[0]) ||
-        !sum.covers(graph.shape(node.results[0]))) {
+        !sum.covers(source.shape(node.results[0]))) {
       cloner.clone(node);
       continue;
     }
@@ -87,7 +89,7 @@ Graph join_pads(const Graph& graph) {
     cloner.inherit(node);
     cloner.replace(node.results[0],
                    cloner.target().add(Op::kConcat, operands, {{"axis", *sum.axis}},
-                                       graph.value(node.results[0]).name));
+                                       source.value(node.results[0]).name));
   }
   return cloner.finish();
 }

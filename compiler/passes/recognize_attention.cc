@@ -283,11 +283,11 @@ bool rewrite(const Graph& graph, const Node& mixed, const std::vector<int64_t>& 
 
 }  // namespace
 
-Graph recognize_attention(const Graph& graph) {
-  const Graph live = eliminate_dead_nodes(graph);
+Graph recognize_attention(Graph graph) {
+  Cloner cloner(eliminate_dead_nodes(std::move(graph)));
+  const Graph& live = cloner.source();
   const std::vector<int64_t> uses = count_uses(live);
   ConstantMasks constants(live);
-  Cloner cloner(live);
   for (const Node& node : live.nodes) {
     if (!rewrite(live, node, uses, constants, cloner)) cloner.clone(node);
   }

@@ -29,6 +29,6 @@ namespace sgtc {
 /// all scores that a query sees are below -9896. And where weights are NaN because a score is NaN
 /// or +infinity, the result is NaN although the model replaces such weights by zero; its gradient
 /// is NaN in both forms.
-Graph recognize_attention(const Graph& graph);
+Graph recognize_attention(Graph graph);
 
 }  // namespace sgtc

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "ir/clone.h"
@@ -45,12 +46,12 @@ bool is_cheap(Op op) {
 
 class Recomputer {
  public:
-  Recomputer(const Graph& graph, const KernelTarget& target)
-      : graph_(graph),
+  Recomputer(Graph graph, const KernelTarget& target)
+      : cloner_(std::move(graph)),
+        graph_(cloner_.source()),
         is_gpu_(target.is_gpu()),
-        cloner_(graph),
-        users_(users_of(graph)),
-        chains_(graph.values.size()) {}
+        users_(users_of(graph_)),
+        chains_(graph_.values.size()) {}
 
   Graph run() {
     for (const Node& node : graph_.nodes) {
@@ -183,17 +184,17 @@ class Recomputer {
     return copies.at(value);
   }
 
+  Cloner cloner_;
   const Graph& graph_;
   const bool is_gpu_;
-  Cloner cloner_;
   const std::vector<std::vector<NodeId>> users_;
   std::vector<Chain> chains_;  // of each value
 };
 
 }  // namespace
 
-Graph recompute_elementwise(const Graph& graph, const KernelTarget& target) {
-  return Recomputer(graph, target).run();
+Graph recompute_elementwise(Graph graph, const KernelTarget& target) {
+  return Recomputer(std::move(graph), target).run();
 }
 
 }  // namespace sgtc

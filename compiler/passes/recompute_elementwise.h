@@ -19,6 +19,6 @@ namespace sgtc {
 /// On a GPU memory costs more than any of these operators; on a CPU a chain may cost no more than
 /// writing and reading the value. Runs before fusion and after equal values were merged, which
 /// would undo it. What nobody reads any more is left in the graph.
-Graph recompute_elementwise(const Graph& graph, const KernelTarget& target);
+Graph recompute_elementwise(Graph graph, const KernelTarget& target);
 
 }  // namespace sgtc

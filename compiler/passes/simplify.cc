@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "ir/clone.h"
 
@@ -19,7 +20,38 @@ struct Candidate {
 
 class Simplifier {
  public:
-  explicit Simplifier(Graph& graph) : graph_(graph) {}
+  explicit Simplifier(Cloner& cloner) : cloner_(cloner) {}
+
+  void run(const Node& node, bool sole_user) {
+    node_ = &node;
+    product_sources_.clear();
+    Candidate candidate = {node.op, {}, node.attributes, sole_user};
+    for (const ValueId operand : node.operands) candidate.operands.push_back(cloner_[operand]);
+    const std::vector<ValueId> operands = candidate.operands;
+    const ValueId simple = simplify(candidate);
+    if (simple != kNone) {
+      cloner_.replace(node.results[0], simple);
+    } else if (candidate.op == node.op && candidate.operands == operands &&
+               candidate.attributes == node.attributes) {
+      cloner_.clone(node);
+    } else {
+      const std::string& name = cloner_.source().value(node.results[0]).name;
+      cloner_.replace(node.results[0],
+                      target().add(candidate.op, candidate.operands, candidate.attributes, name));
+    }
+  }
+
+ private:
+  const Graph& graph() const { return cloner_.made(); }
+
+  // To append what stands for the node.
+  Graph& target() {
+    cloner_.inherit(*node_);
+    Graph& target = cloner_.target();
+    std::vector<std::string>& sources = target.context().sources;
+    sources.insert(sources.begin(), product_sources_.begin(), product_sources_.end());
+    return target;
+  }
 
   // A value equal to the candidate's result, or kNone when it must be appended as it is.
   // `candidate` may be changed to a simpler one in place.
@@ -72,26 +104,25 @@ class Simplifier {
     }
   }
 
- private:
   TensorType result_type(const Candidate& candidate) const {
     std::vector<TensorType> types;
-    for (const ValueId operand : candidate.operands) types.push_back(graph_.type(operand));
+    for (const ValueId operand : candidate.operands) types.push_back(graph().type(operand));
     return infer_types(candidate.op, types, candidate.attributes)[0];
   }
 
   // The first operand if its type is the result's.
   ValueId if_same_type(const Candidate& candidate) const {
     const ValueId operand = candidate.operands[0];
-    return graph_.type(operand) == result_type(candidate) ? operand : kNone;
+    return graph().type(operand) == result_type(candidate) ? operand : kNone;
   }
 
   // The value that all elements of a constant have, seen through broadcasts.
   std::optional<double> uniform(ValueId id) const {
-    while (const Node* producer = graph_.producer(id)) {
+    while (const Node* producer = graph().producer(id)) {
       if (producer->op != Op::kBroadcast && producer->op != Op::kReshape) return std::nullopt;
       id = producer->operands[0];
     }
-    const Value& value = graph_.value(id);
+    const Value& value = graph().value(id);
     if (value.kind != ValueKind::kConstant || value.literal->bytes().empty()) return std::nullopt;
     const auto bytes = value.literal->bytes();
     const auto size = static_cast<size_t>(size_of(value.type.dtype));
@@ -105,25 +136,25 @@ class Simplifier {
   bool is_uniform(ValueId id, double wanted) const {
     const std::optional<double> value = uniform(id);
     if (!value || *value != wanted) return false;
-    return !is_float(graph_.dtype(id)) || std::signbit(*value) == std::signbit(wanted);
+    return !is_float(graph().dtype(id)) || std::signbit(*value) == std::signbit(wanted);
   }
 
   ValueId without_neutral(const Candidate& candidate, double neutral, bool commutative) const {
-    const TensorType type = result_type(candidate);
+    const auto has_type = [&](ValueId x) { return graph().type(x) == result_type(candidate); };
     const ValueId a = candidate.operands[0];
     const ValueId b = candidate.operands[1];
-    if (is_uniform(b, neutral) && graph_.type(a) == type) return a;
-    if (commutative && is_uniform(a, neutral) && graph_.type(b) == type) return b;
+    if (is_uniform(b, neutral) && has_type(a)) return a;
+    if (commutative && is_uniform(a, neutral) && has_type(b)) return b;
     return kNone;
   }
 
   ValueId simplify_pow(Candidate& candidate) {
     const ValueId base = candidate.operands[0];
-    if (graph_.type(base) != result_type(candidate)) return kNone;
+    if (graph().type(base) != result_type(candidate)) return kNone;
     const std::optional<double> exponent = uniform(candidate.operands[1]);
-    const bool is_real = is_float(graph_.dtype(base));
+    const bool is_real = is_float(graph().dtype(base));
     // A real power of an integer saturates, a product wraps.
-    if (!exponent || (!is_real && is_float(graph_.dtype(candidate.operands[1])))) return kNone;
+    if (!exponent || (!is_real && is_float(graph().dtype(candidate.operands[1])))) return kNone;
     if (*exponent == 1) return base;
     if (*exponent == 2) candidate = {Op::kMul, {base, base}, {}};
     if (*exponent == 0.5 && is_real) candidate = {Op::kSqrt, {base}, {}};
@@ -132,7 +163,7 @@ class Simplifier {
 
   // x for op(op(x)).
   ValueId inner_of_same(const Candidate& candidate) const {
-    const Node* producer = graph_.producer(candidate.operands[0]);
+    const Node* producer = graph().producer(candidate.operands[0]);
     return producer != nullptr && producer->op == candidate.op ? producer->operands[0] : kNone;
   }
 
@@ -141,27 +172,27 @@ class Simplifier {
     if (!condition) return kNone;
     const TensorType type = result_type(candidate);
     const ValueId taken = candidate.operands[*condition != 0 ? 1 : 2];
-    if (graph_.type(taken) == type) return taken;
+    if (graph().type(taken) == type) return taken;
     candidate = {Op::kBroadcast, {taken}, {{"shape", type.shape}}};
     return kNone;
   }
 
   // Takes the operand of the operand when that is computed by `op`.
   void look_through(Candidate& candidate, Op op) const {
-    const Node* producer = graph_.producer(candidate.operands[0]);
+    const Node* producer = graph().producer(candidate.operands[0]);
     if (producer != nullptr && producer->op == op) candidate.operands = producer->operands;
   }
 
   ValueId simplify_transpose(Candidate& candidate) {
     std::vector<int64_t> perm = candidate.attributes.integers("perm");
-    const Node* producer = graph_.producer(candidate.operands[0]);
+    const Node* producer = graph().producer(candidate.operands[0]);
     if (producer != nullptr && producer->op == Op::kTranspose) {
       const std::vector<int64_t>& inner = producer->attributes.integers("perm");
       for (int64_t& d : perm) d = inner[static_cast<size_t>(d)];
       candidate = {Op::kTranspose, producer->operands, {{"perm", perm}}};
     }
     if (std::is_sorted(perm.begin(), perm.end())) return candidate.operands[0];
-    const Shape& shape = graph_.shape(candidate.operands[0]);
+    const Shape& shape = graph().shape(candidate.operands[0]);
     std::erase_if(perm, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });
     if (!std::is_sorted(perm.begin(), perm.end())) return kNone;
     candidate = {Op::kReshape, candidate.operands, {{"shape", result_type(candidate).shape}}};
@@ -175,7 +206,7 @@ class Simplifier {
   }
 
   ValueId without_unit_axes(Candidate& candidate) const {
-    const Shape& shape = graph_.shape(candidate.operands[0]);
+    const Shape& shape = graph().shape(candidate.operands[0]);
     std::vector<int64_t> axes = candidate.attributes.integers("axes");
     std::erase_if(axes, [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; });
     if (axes.empty()) return candidate.operands[0];
@@ -187,10 +218,11 @@ class Simplifier {
   // shape without them.
   void absorb_broadcasts(Candidate& candidate) const {
     if (info(candidate.op).kind != OpKind::kElementwise || candidate.operands.size() < 2) return;
-    const TensorType type = result_type(candidate);
+    std::optional<TensorType> type;
     for (ValueId& operand : candidate.operands) {
-      const Node* producer = graph_.producer(operand);
+      const Node* producer = graph().producer(operand);
       if (producer == nullptr || producer->op != Op::kBroadcast) continue;
+      if (!type) type = result_type(candidate);
       const ValueId broadcast = operand;
       operand = producer->operands[0];
       if (result_type(candidate) != type) operand = broadcast;
@@ -199,20 +231,19 @@ class Simplifier {
 
   // (a b)' is b' a', with the same sums: what stores a product by columns writes each element to a
   // line of memory of its own.
-  void move_into_product(Candidate& candidate) const {
-    const Node* product = graph_.producer(candidate.operands[0]);
+  void move_into_product(Candidate& candidate) {
+    const Node* product = graph().producer(candidate.operands[0]);
     if (product == nullptr || product->op != Op::kMatMul) return;
     std::vector<int64_t> perm = candidate.attributes.integers("perm");
     for (const ValueId operand : product->operands) {
-      if (graph_.shape(operand).size() != perm.size()) return;
+      if (graph().shape(operand).size() != perm.size()) return;
     }
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
     if (!std::is_sorted(perm.begin(), perm.end())) return;
     const auto flipped = [&](const char* flag) {
       return 1 - product->attributes.integer_or(flag, 0);
     };
-    std::vector<std::string>& sources = graph_.context().sources;
-    sources.insert(sources.begin(), product->sources.begin(), product->sources.end());
+    product_sources_ = product->sources;
     Attributes attributes = product->attributes;
     attributes.set("transpose_a", flipped("transpose_b"));
     attributes.set("transpose_b", flipped("transpose_a"));
@@ -220,7 +251,7 @@ class Simplifier {
   }
 
   void absorb_transpose(Candidate& candidate, size_t position, const std::string& flag) const {
-    const Node* producer = graph_.producer(candidate.operands[position]);
+    const Node* producer = graph().producer(candidate.operands[position]);
     if (producer == nullptr || producer->op != Op::kTranspose) return;
     std::vector<int64_t> perm = producer->attributes.integers("perm");
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -231,10 +262,11 @@ class Simplifier {
 
   // The value of a further node, simplified.
   ValueId append(Candidate candidate) {
-    graph_.context().id = 0;
     const ValueId simple = simplify(candidate);
     if (simple != kNone) return simple;
-    return graph_.add(candidate.op, candidate.operands, candidate.attributes);
+    Graph& target = this->target();
+    target.context().id = 0;
+    return target.add(candidate.op, candidate.operands, candidate.attributes);
   }
 
   ValueId reshaped(ValueId value, const Shape& shape) {
@@ -243,8 +275,8 @@ class Simplifier {
 
   // [..., m, k] times one matrix: the batches are rows, so that kernels see one large product.
   ValueId fold_batches(const Candidate& candidate) {
-    const Shape a = graph_.shape(candidate.operands[0]);
-    const Shape b = graph_.shape(candidate.operands[1]);
+    const Shape a = graph().shape(candidate.operands[0]);
+    const Shape b = graph().shape(candidate.operands[1]);
     const bool one_matrix = element_count(Shape(b.begin(), b.end() - 2)) == 1;
     if (!one_matrix || std::max(a.size(), b.size()) == 2) return kNone;
     if (candidate.attributes.integer_or("transpose_a", 0) != 0) return kNone;
@@ -256,35 +288,29 @@ class Simplifier {
     return reshaped(product, result_type(candidate).shape);
   }
 
-  Graph& graph_;
+  Cloner& cloner_;
+  const Node* node_ = nullptr;
+  std::vector<std::string> product_sources_;  // of the product that the node moved into
 };
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
-  Cloner cloner(graph);
+Graph simplify(Graph graph) {
+  Cloner cloner(std::move(graph));
+  const Graph& source = cloner.source();
   std::vector<size_t> uses;
-  for (const auto& users : users_of(graph)) uses.push_back(users.size());
-  for (const Output& output : graph.outputs) ++uses[static_cast<size_t>(output.value)];
-  for (const Update& update : graph.updates) ++uses[static_cast<size_t>(update.value)];
-  Simplifier simplifier(cloner.target());
-  for (const Node& node : graph.nodes) {
+  for (const auto& users : users_of(source)) uses.push_back(users.size());
+  for (const Output& output : source.outputs) ++uses[static_cast<size_t>(output.value)];
+  for (const Update& update : source.updates) ++uses[static_cast<size_t>(update.value)];
+  Simplifier simplifier(cloner);
+  for (const Node& node : source.nodes) {
     if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch ||
         info(node.op).kind == OpKind::kCollective) {
       cloner.clone(node);
-      continue;
+    } else {
+      simplifier.run(node,
+                     !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1);
     }
-    Candidate candidate = {node.op, {}, node.attributes};
-    for (const ValueId operand : node.operands) candidate.operands.push_back(cloner[operand]);
-    candidate.sole_user =
-        !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1;
-    cloner.inherit(node);
-    ValueId result = simplifier.simplify(candidate);
-    if (result == kNone) {
-      result = cloner.target().add(candidate.op, candidate.operands, candidate.attributes,
-                                   graph.value(node.results[0]).name);
-    }
-    cloner.replace(node.results[0], result);
   }
   return cloner.finish();
 }

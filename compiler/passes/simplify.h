@@ -18,6 +18,6 @@ namespace sgtc {
 ///   result is exact in neither form (the last place), and 0.5 at -0 (-0 instead of 0) and -inf
 ///   (NaN instead of inf).
 /// Nodes and constants that are no longer used stay until `eliminate_dead_nodes`.
-Graph simplify(const Graph& graph);
+Graph simplify(Graph graph);
 
 }  // namespace sgtc

@@ -1,6 +1,7 @@
 #include "passes/sink_movements.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
@@ -23,8 +24,11 @@ struct Part {
 
 class Sinker {
  public:
-  Sinker(const Graph& graph, const KernelTarget& target)
-      : graph_(graph), target_(target), users_(users_of(graph)), cloner_(graph) {}
+  Sinker(Graph graph, const KernelTarget& target)
+      : cloner_(std::move(graph)),
+        graph_(cloner_.source()),
+        target_(target),
+        users_(users_of(graph_)) {}
 
   Graph run() {
     for (const Node& node : graph_.nodes) {
@@ -194,16 +198,16 @@ class Sinker {
         .has_value();
   }
 
+  Cloner cloner_;
   const Graph& graph_;
   const KernelTarget& target_;
   std::vector<std::vector<NodeId>> users_;
-  Cloner cloner_;
 };
 
 }  // namespace
 
-Graph sink_movements(const Graph& graph, const KernelTarget& target) {
-  return Sinker(graph, target).run();
+Graph sink_movements(Graph graph, const KernelTarget& target) {
+  return Sinker(std::move(graph), target).run();
 }
 
 }  // namespace sgtc

@@ -13,6 +13,6 @@ namespace sgtc {
 /// - a concat whose parts are all results of such operators becomes places, which write one tensor
 ///   part by part.
 /// Last before fusion: common subexpressions would be joined again.
-Graph sink_movements(const Graph& graph, const KernelTarget& target);
+Graph sink_movements(Graph graph, const KernelTarget& target);
 
 }  // namespace sgtc

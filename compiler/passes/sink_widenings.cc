@@ -1,5 +1,7 @@
 #include "passes/sink_widenings.h"
 
+#include <utility>
+
 #include "ir/clone.h"
 #include "passes/eliminate_dead_nodes.h"
 
@@ -13,7 +15,7 @@ bool moves_only(Op op) {
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& graph) : graph_(graph), cloner_(graph) {}
+  explicit Sinker(Graph graph) : cloner_(std::move(graph)), graph_(cloner_.source()) {}
 
   Graph run() {
     for (const Node& node : graph_.nodes) {
@@ -23,14 +25,15 @@ class Sinker {
   }
 
  private:
+  const Graph& made() const { return cloner_.made(); }
   Graph& target() { return cloner_.target(); }
 
   // What a cast of the target widens to this value; kNone for other values.
   ValueId narrow_source(ValueId id) {
-    const Node* node = target().producer(id);
+    const Node* node = made().producer(id);
     if (node == nullptr || node->op != Op::kCast) return kNone;
     const ValueId source = node->operands[0];
-    const DType from = target().dtype(source), to = target().dtype(id);
+    const DType from = made().dtype(source), to = made().dtype(id);
     const bool widens = is_float(from) && is_float(to) && size_of(from) < size_of(to);
     return widens ? source : kNone;
   }
@@ -39,7 +42,7 @@ class Sinker {
   bool narrow_again(const Node& node) {
     if (node.op != Op::kCast) return false;
     const ValueId source = narrow_source(cloner_[node.operands[0]]);
-    if (source == kNone || target().dtype(source) != graph_.dtype(node.results[0])) return false;
+    if (source == kNone || made().dtype(source) != graph_.dtype(node.results[0])) return false;
     cloner_.replace(node.results[0], source);
     return true;
   }
@@ -49,7 +52,7 @@ class Sinker {
     std::vector<ValueId> sources;
     for (const ValueId operand : node.operands) {
       sources.push_back(narrow_source(cloner_[operand]));
-      if (sources.back() == kNone || target().dtype(sources.back()) != target().dtype(sources[0])) {
+      if (sources.back() == kNone || made().dtype(sources.back()) != made().dtype(sources[0])) {
         return false;
       }
     }
@@ -61,12 +64,12 @@ class Sinker {
     return true;
   }
 
-  const Graph& graph_;
   Cloner cloner_;
+  const Graph& graph_;
 };
 
 }  // namespace
 
-Graph sink_widenings(const Graph& graph) { return Sinker(graph).run(); }
+Graph sink_widenings(Graph graph) { return Sinker(std::move(graph)).run(); }
 
 }  // namespace sgtc

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "autodiff/expressions.h"
 #include "ir/clone.h"
@@ -97,10 +98,10 @@ std::optional<Block> find_split(const Graph& graph, const Node& node, const Redu
 
 }  // namespace
 
-Graph split_reductions(const Graph& graph, const ReductionSplit& rule) {
-  Cloner cloner(graph);
-  for (const Node& node : graph.nodes) {
-    if (const auto block = find_split(graph, node, rule)) {
+Graph split_reductions(Graph graph, const ReductionSplit& rule) {
+  Cloner cloner(std::move(graph));
+  for (const Node& node : cloner.source().nodes) {
+    if (const auto block = find_split(cloner.source(), node, rule)) {
       cloner.inherit(node);
       cloner.target().context().id = 0;
       split(node, *block, chunk_size(block->reduced, rule), cloner);

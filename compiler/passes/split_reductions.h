@@ -26,6 +26,6 @@ inline constexpr ReductionSplit kGpuReductionSplit = {2048, 64, 16384, 128, 512}
 /// and blocks can share the first. The chunk size depends on the shape and the kind of target
 /// alone, so the bits of the result do not depend on the machine or on what is fused. Runs after
 /// gradients and the optimizer exist and before fusion.
-Graph split_reductions(const Graph& graph, const ReductionSplit& rule = kCpuReductionSplit);
+Graph split_reductions(Graph graph, const ReductionSplit& rule = kCpuReductionSplit);
 
 }  // namespace sgtc

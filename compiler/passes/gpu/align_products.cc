@@ -85,16 +85,16 @@ ValueId aligned_product(Expressions& e, const Node& node, ValueId a, ValueId b) 
 
 }  // namespace
 
-Graph align_products(const Graph& graph) {
-  Cloner cloner(graph);
-  Expressions e(cloner.target());
-  for (const Node& node : graph.nodes) {
-    if (!needs_padding(graph, node)) {
+Graph align_products(Graph graph) {
+  Cloner cloner(std::move(graph));
+  for (const Node& node : cloner.source().nodes) {
+    if (!needs_padding(cloner.source(), node)) {
       cloner.clone(node);
       continue;
     }
     cloner.inherit(node);
     cloner.target().context().id = 0;
+    Expressions e(cloner.target());
     cloner.replace(node.results[0],
                    aligned_product(e, node, cloner[node.operands[0]], cloner[node.operands[1]]));
   }

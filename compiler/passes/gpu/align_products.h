@@ -10,6 +10,6 @@ namespace sgtc::gpu {
 /// bytes. A padded depth is padded in both operands; of padded rows or columns the result is cut.
 /// Values stay the same, and sums get further zeros alone. Runs after `simplify` and before common
 /// subexpressions are eliminated: several products share a padded operand.
-Graph align_products(const Graph& graph);
+Graph align_products(Graph graph);
 
 }  // namespace sgtc::gpu
