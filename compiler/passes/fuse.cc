@@ -18,8 +18,11 @@
 //      Those whose kernels take strides take the movements around them (anchor_layouts.h), before
 //      others store what these would read.
 //   2. Loops take their producers.
-//   3. Loops that read the same large value merge, if neither depends on the other. On CPUs so do
-//      the sums over rows of one layer's gradients, which then wait for the last of them.
+//   3. Loops that read the same large value merge, if neither depends on the other. What runs again
+//      in the backward phase stays near its readers: copies of all layers may read one value, such
+//      as a table of angles, and one loop of them would compute all layers before the first. On
+//      CPUs the sums over rows of one layer's gradients merge too, which then wait for the last of
+//      them.
 // On a GPU loops of one form become one launch when they are scheduled (schedule/merge_calls.h), so
 // the update keeps what it does to each tensor alike and apart from what it does with scalars: a
 // norm's sum of squares goes on in no sum, where each would wait for the one before, and scalars
@@ -61,6 +64,7 @@ class Fuser {
  public:
   Fuser(const Graph& graph, const std::vector<int64_t>& part_of_node, const KernelTarget& target)
       : groups_(graph), rules_(graph, target), part_of_node_(part_of_node), target_(target) {
+    find_copies();
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       std::optional<double> cost = cost_of(groups_[id]);
       SGTC_CHECK(cost.has_value(), "no loop nest for operator " +
@@ -235,7 +239,8 @@ class Fuser {
     for (size_t i = 0; i < readers.size(); ++i) {
       for (size_t j = i + 1; j < readers.size(); ++j) {
         if (!is_kernel_loop(readers[i])) break;
-        if (is_kernel_loop(readers[j])) try_merge(readers[i], readers[j]);
+        if (!is_kernel_loop(readers[j]) || leaves_its_readers(readers[i], readers[j])) continue;
+        try_merge(readers[i], readers[j]);
       }
     }
   }
@@ -272,6 +277,31 @@ class Fuser {
     return sum;
   }
 
+  // Copies of nodes of the forward phase keep their ids (recompute/rerun_nodes.h).
+  void find_copies() {
+    const std::vector<Node>& nodes = groups_.graph().nodes;
+    std::set<int64_t> forward;
+    for (const Node& node : nodes) {
+      if (node.phase == Phase::kForward) forward.insert(node.id);
+    }
+    for (const Node& node : nodes) {
+      is_copy_.push_back(node.phase == Phase::kBackward && forward.count(node.id) != 0);
+    }
+  }
+
+  // Whether the later one of two has copies and would run with the earlier one before something
+  // that comes between them.
+  bool leaves_its_readers(GroupId a, GroupId b) const {
+    if (groups_[a].nodes.front() > groups_[b].nodes.front()) std::swap(a, b);
+    const std::vector<NodeId>& later = groups_[b].nodes;
+    const std::vector<GroupId> readers = groups_.consumers(a);
+    return std::any_of(later.begin(), later.end(),
+                       [&](NodeId node) { return is_copy_[static_cast<size_t>(node)]; }) &&
+           std::any_of(readers.begin(), readers.end(), [&](GroupId reader) {
+             return groups_[reader].nodes.back() < later.front();
+           });
+  }
+
   bool is_kernel_loop(GroupId id) const {
     return is_loop(id) && groups_[id].kind == Group::Kind::kLoop;
   }
@@ -281,6 +311,7 @@ class Fuser {
   const std::vector<int64_t>& part_of_node_;
   const KernelTarget& target_;
   std::vector<double> costs_;
+  std::vector<bool> is_copy_;  // per node
   std::set<std::tuple<GroupId, GroupId, size_t, size_t>> attempts_;
 };
 

@@ -183,3 +183,17 @@ TEST_CASE("a third group counts even if it is entered behind the place where it 
   CHECK(groups.would_cycle(1, 2));
   CHECK(groups.would_cycle(2, 1));
 }
+
+TEST_CASE("copies of two layers that read one table stay with their readers") {
+  const std::string text =
+      "feed %t: f32[64,64]\nfeed %x: f32[64,64]\nfeed %w: f32[64,64]\n"
+      "%a = mul(%x, %t) #1\n%p = matmul(%a, %w)\n%b = mul(%p, %t) #2\n%q = matmul(%b, %w)\n"
+      "%b1 = mul(%p, %t) @backward #2\n%d = matmul(%b1, %q) @backward\n"
+      "%a1 = mul(%x, %t) @backward ";
+  const std::string ends = "\n%e = matmul(%a1, %d) @backward\noutput \"e\" %e";
+  const auto merges = [&](const std::string& id) {
+    return fused(text + id + ends).find("loop backward: mul mul") != std::string::npos;
+  };
+  CHECK_FALSE(merges("#1"));
+  CHECK(merges("#77"));
+}
