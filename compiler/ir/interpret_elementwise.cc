@@ -235,15 +235,26 @@ bool is_comparison(Op op) { return op >= Op::kEqual && op <= Op::kGreaterEqual; 
 template <typename Visit>
 void for_each_element(const Call& call, Visit visit) {
   const Shape& shape = call.result().type.shape;
+  if (element_count(shape) == 0) return;
   const size_t count = call.operands.size();
   std::vector<size_t> positions(count);
+  std::vector<size_t> steps;  // along a row
+  for (size_t k = 0; k < count; ++k) {
+    steps.push_back(call.shape(k).empty() || call.shape(k).back() == 1 ? 0 : 1);
+  }
+  const int64_t row = shape.empty() ? 1 : shape.back();
+  const Shape rows(shape.begin(), shape.end() - (shape.empty() ? 0 : 1));
   size_t i = 0;
-  for_each_index(shape, [&](const Shape& index) {
+  for_each_index(rows, [&](const Shape& index) {
+    Shape first = index;
+    first.resize(shape.size(), 0);
     for (size_t k = 0; k < count; ++k) {
-      const Shape& operand = call.shape(k);
-      positions[k] = operand == shape ? i : static_cast<size_t>(position_in(operand, index));
+      positions[k] = static_cast<size_t>(position_in(call.shape(k), first));
     }
-    visit(i++, positions);
+    for (int64_t j = 0; j < row; ++j) {
+      visit(i++, positions);
+      for (size_t k = 0; k < count; ++k) positions[k] += steps[k];
+    }
   });
 }
 
