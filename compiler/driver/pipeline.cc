@@ -112,8 +112,8 @@ class Compilation {
   FittedStep fit_stages(const Dims& dims, const Mesh& mesh, const Programs& whole,
                         std::vector<std::unique_ptr<Programs>>& plans, PassRunner& train_passes,
                         PassRunner& evaluate_passes);
-  std::optional<FittedStep> fit_other(const Options& options, const Dims& dims,
-                                      const Mesh& mesh) const;
+  std::optional<FittedStep> fit_other(const Options& options, const Dims& dims, const Mesh& mesh,
+                                      const Programs* whole) const;
   void schedule(const Dims& dims, Programs& programs, PassRunner& passes);
   void finish(Programs& programs, PassRunner& passes);
   void refuse_meshes() const;
@@ -262,7 +262,10 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
   const MemoryRequest request = memory_request(options_);
   if (request.budget > 0 && fitted.peak_bytes > request.budget) {
     const StepFitter fit_other = [&](const Options& options, const Dims& sizes, const Mesh& shape) {
-      return this->fit_other(options, sizes, shape);
+      const bool has_graphs = options.shard == options_.shard && sizes == dims &&
+                              options.micro_batches == options_.micro_batches &&
+                              shape.dp == mesh.dp;
+      return this->fit_other(options, sizes, shape, has_graphs ? &whole : nullptr);
     };
     refuse_memory(fitted, request, other_steps(options_, *model_, dims, mesh, fit_other));
   }
@@ -286,9 +289,10 @@ FittedStep Compilation::fit_stages(const Dims& dims, const Mesh& mesh, const Pro
   return fit_memory(whole.train, mesh.pp, memory_request(options_), hardware_, planner);
 }
 
-/// Plans the step of other options, for comparison.
+/// Plans the step of other options, for comparison. `whole` has its graphs, if they are known.
 std::optional<FittedStep> Compilation::fit_other(const Options& options, const Dims& dims,
-                                                 const Mesh& mesh) const try {
+                                                 const Mesh& mesh, const Programs* whole) const
+    try {
   Diagnostics repeated;
   Compilation other(options, repeated);
   other.model_ = std::make_unique<OnnxModel>(*model_);
@@ -296,11 +300,14 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   other.target_ = target_;
   PassRunner train_passes(options, "train");
   PassRunner evaluate_passes(options, "evaluate");
-  Programs whole;
-  whole.train = other.training_graph(dims, mesh, train_passes);
-  whole.evaluation = other.evaluation_graph(dims, evaluate_passes);
+  Programs made;
+  if (whole == nullptr) {
+    made.train = other.training_graph(dims, mesh, train_passes);
+    made.evaluation = other.evaluation_graph(dims, evaluate_passes);
+    whole = &made;
+  }
   std::vector<std::unique_ptr<Programs>> plans;
-  return other.fit_stages(dims, mesh, whole, plans, train_passes, evaluate_passes);
+  return other.fit_stages(dims, mesh, *whole, plans, train_passes, evaluate_passes);
 } catch (const Error&) {
   return std::nullopt;
 }
