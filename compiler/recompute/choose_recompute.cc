@@ -36,11 +36,10 @@
 namespace sgtc {
 namespace {
 
-constexpr double kUnits = 1e12;                  // that all nodes cost together
-constexpr double kMostUnits = 1e14;              // that one value may cost at the highest price
-constexpr int kPrices = 12;                      // halvings of the range of prices
-constexpr int64_t kEvaluationWork = 40'000'000;  // of trying parts, in visited items
-constexpr int64_t kExactSteps = 20'000'000;      // of the exact search: far more than it takes
+constexpr double kUnits = 1e12;              // that all nodes cost together
+constexpr double kMostUnits = 1e14;          // that one value may cost at the highest price
+constexpr int kPrices = 12;                  // halvings of the range of prices
+constexpr int64_t kExactSteps = 20'000'000;  // of the exact search: far more than it takes
 
 using Nodes = std::vector<size_t>;
 
@@ -63,11 +62,11 @@ class Chooser {
     }
   }
 
-  RecomputeChoice run(size_t exact_nodes) {
+  RecomputeChoice run(size_t exact_nodes, int64_t work) {
     consider(RecomputeChoice(problem_.nodes.size(), false));
     if (fits(best_.cost)) return best_.choice;
     for (const std::vector<bool>& walls : all_walls(problem_)) search_prices(walls);
-    improve();
+    improve(work);
     if (movable_.size() <= exact_nodes) {
       const auto exact = search_exactly(problem_, budget_, best_.cost, kExactSteps);
       if (exact) best_ = priced(*exact);
@@ -249,8 +248,8 @@ class Chooser {
   // Tries the best choice without each of its parts, and without single nodes, those that save most
   // time first; then with one or two kinds of nodes changed, and with one or two nodes. Large
   // graphs see a part of that.
-  void improve() {
-    left_ = kEvaluationWork / evaluation_work();
+  void improve(int64_t work) {
+    left_ = work / evaluation_work();
     while (fits(best_.cost) && drop_parts()) continue;
     while (change_kinds()) continue;
     while (change_nodes()) continue;
@@ -349,8 +348,8 @@ class Chooser {
 }  // namespace
 
 RecomputeChoice choose_recompute(const RecomputeProblem& problem, int64_t budget,
-                                 size_t exact_nodes) {
-  return Chooser(problem, budget).run(exact_nodes);
+                                 size_t exact_nodes, int64_t work) {
+  return Chooser(problem, budget).run(exact_nodes, work);
 }
 
 RecomputeChoice recompute_everything(const RecomputeProblem& problem) {

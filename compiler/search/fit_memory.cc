@@ -15,7 +15,10 @@ namespace sgtc {
 namespace {
 
 constexpr int kMostPlans = 6;
-constexpr size_t kShapes = 2;      // that are planned beside the first
+constexpr size_t kShapes = 2;          // that are planned beside the first
+constexpr size_t kManyNodes = 10'000;  // of a graph whose plan takes seconds
+constexpr int kMostPlansOfMany = 3;
+constexpr size_t kShapesOfMany = 1;
 constexpr size_t kFewNodes = 400;  // that may run again, of all positions
 constexpr size_t kShapesOfFewNodes = 24;
 constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
@@ -121,7 +124,8 @@ class Fitter {
       return {};
     }
     std::vector<StepShape> others;
-    if (searches) others = other_shapes(whole, positions, costs);
+    const bool is_hopeless = has_many_nodes() && !has_room(positions);
+    if (searches && !is_hopeless) others = other_shapes(whole, positions, costs);
     approach(fit, attempt, positions, shape);
     return others;
   }
@@ -143,6 +147,17 @@ class Fitter {
     return positions;
   }
 
+  bool has_many_nodes() const { return graph_.nodes.size() > kManyNodes; }
+
+  // Whether positions together have room for what no choice lowers.
+  bool has_room(const std::vector<Position>& positions) const {
+    double room = 0;
+    for (const Position& position : positions) {
+      room += static_cast<double>(request_.budget - position.overhead);
+    }
+    return room >= 0;
+  }
+
   std::vector<StepShape> other_shapes(const PlannedStep& whole,
                                       const std::vector<Position>& positions,
                                       const RerunCosts& costs) const {
@@ -154,17 +169,20 @@ class Fitter {
                                  state_bytes(graph_of(whole), *whole.placement, p));
       nodes += positions[p].found.nodes.size();
     }
+    const size_t most = has_many_nodes() ? kShapesOfMany : kShapes;
     return sgtc::other_shapes(step, costs, hardware_,
-                              nodes <= kFewNodes ? kShapesOfFewNodes : kShapes);
+                              nodes <= kFewNodes ? kShapesOfFewNodes : most);
   }
 
   static const Graph& graph_of(const PlannedStep& planned) { return *planned.kernels->graph; }
 
-  // Plans again and again, with what the last plan needed beyond its model.
+  // Plans again and again, with what the last plan needed beyond its model, until its memory is
+  // well used or the fullest position can do with no less.
   void approach(Fit& fit, Attempt attempt, std::vector<Position>& positions,
                 const StepShape& shape) {
     std::vector<std::vector<bool>> known;
-    for (int i = 1; i < kMostPlans; ++i) {
+    const int most = has_many_nodes() ? kMostPlansOfMany : kMostPlans;
+    for (int i = 1; i < most; ++i) {
       choose(positions, attempt);
       const std::vector<bool> again = nodes_again(positions);
       if (std::find(known.begin(), known.end(), again) != known.end()) return;
@@ -173,11 +191,15 @@ class Fitter {
       consider(fit, attempt, planned);
       const bool is_full = largest(attempt.peaks) >= kWellUsed * request_.budget;
       if (fits(attempt) && is_full) return;
+      bool is_least = false;
       for (size_t p = 0; p < positions.size() && p < attempt.peaks.size(); ++p) {
-        const RecomputeProblem& problem = positions[p].found.problem;
-        positions[p].overhead =
-            attempt.peaks[p] - evaluate(problem, positions[p].choice).peak_bytes;
+        Position& position = positions[p];
+        const int64_t peak = evaluate(position.found.problem, position.choice).peak_bytes;
+        is_least = is_least || (attempt.peaks[p] == largest(attempt.peaks) &&
+                                peak > request_.budget - position.overhead);
+        position.overhead = attempt.peaks[p] - peak;
       }
+      if (is_least && !fits(attempt)) return;
     }
   }
 

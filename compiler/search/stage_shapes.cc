@@ -173,7 +173,8 @@ class ShapeSearch {
     work_ += static_cast<int64_t>(problem.nodes.size());
     const int64_t budget = step_.budget - step_.other_bytes[static_cast<size_t>(position)] -
                            state_bytes(graph_, placement, position);
-    const RecomputeCost again = evaluate(problem, choose_recompute(problem, budget));
+    const RecomputeCost again =
+        evaluate(problem, choose_recompute(problem, budget, kExactNodes, kEstimateWork));
     cost.backward += again.seconds;
     cost.excess = std::max<int64_t>(0, again.peak_bytes - budget);
     return cost;
