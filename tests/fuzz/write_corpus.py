@@ -7,7 +7,6 @@ smallest models of sgtc-model. And a checkpoint of ONNX Runtime.
 
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from onnx.backend.test.loader import load_model_tests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tool"))
 from harness import SGTC, SGTC_MODEL, build, floats, integers  # noqa: E402
+from ort_checkpoint import checkpoint  # noqa: E402
+from recorded_models import dropped_bias, recorded_calls, tied_copies  # noqa: E402
 from small_models import perceptron  # noqa: E402
 
 MOST_BYTES = 3000
@@ -171,64 +172,6 @@ def given_gradients():
                        "com.microsoft")
 
 
-def recorded_calls():
-    """Two norms whose scales PyTorch's exporter has merged, with its record of both."""
-    model = build("h = LayerNormalization(x, s1, b1) y = LayerNormalization(h, s1, b1) "
-                  "L = ReduceSum <keepdims = 0>(y)", {"s1": floats([1, 1]), "b1": floats([0, 0])},
-                  inputs="float[3, 2] x")
-    with_signature(model, "s1", "b1", "s2", "b2")
-    for node, arguments in zip(model.graph.node, ("%x, [2], %p_s1, %p_b1, 1e-05",
-                                                  "%h, [2], %p_s2, %p_b2, 1e-05")):
-        node.metadata_props.add(
-            key="pkg.torch.onnx.fx_node",
-            value="%v : [num_users=1] = call_function[target=torch.ops.aten.layer_norm.default]"
-                  f"(args = ({arguments}), kwargs = {{}})")
-        node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'norm', 'call']")
-    return model
-
-
-def folded(model, **parameters):
-    """Records which parameter each of these initializers was folded from."""
-    for name, parameter in parameters.items():
-        model.graph.value_info.add(name=name).metadata_props.add(
-            key="pkg.onnxscript.optimizer.folded_from", value=f"['{parameter}']")
-    return model
-
-
-def with_signature(model, *parameters):
-    model.graph.metadata_props.add(
-        key="pkg.torch.export.ExportedProgram.graph_signature",
-        value="".join(f"p_{name}: PARAMETER target='{name}'\n" for name in parameters))
-    return model
-
-
-def tied_copies():
-    """A parameter with copies that PyTorch's exporter has transposed, reshaped or just made."""
-    model = build("h = MatMul(x, w) y = MatMul(h, t) r = Mul(y, u) a = MatMul(r, e) "
-                  "L = ReduceSum <keepdims = 0>(a)", {
-                      "w": floats([[1, 2, 3], [4, 5, 6]]), "t": floats([[1, 4], [2, 5], [3, 6]]),
-                      "v": floats([1, 2]), "u": floats([[1, 2]]),
-                      "e": floats([[1, 2, 3], [4, 5, 6]])}, inputs="float[3, 2] x")
-    return folded(with_signature(model, "w", "v"), t="w", u="v", e="w")
-
-
-def dropped_bias():
-    """Calls with biases, scales and a padding row, some of which the exporter has left out."""
-    model = build("h = Gather(table, i) n = LayerNormalization(h, s) y = MatMul(n, w) "
-                  "L = ReduceSum <keepdims = 0>(y)", {
-                      "table": floats(np.ones((4, 2))), "s": floats([1, 1]),
-                      "w": floats([[1, 2], [3, 4]])}, inputs="int64[3] i")
-    with_signature(model, "table", "s", "b", "w", "c")
-    calls = ("embedding.default](args = (%p_table, %i, 0)",
-             "layer_norm.default](args = (%h, [2], %p_s, %p_b, 1e-05)",
-             "linear.default](args = (%n, %p_w, %p_c)")
-    for node, call in zip(model.graph.node, calls):
-        node.metadata_props.add(
-            key="pkg.torch.onnx.fx_node",
-            value=f"%v : [num_users=1] = call_function[target=torch.ops.aten.{call}, kwargs = {{}})")
-    return model
-
-
 def external_data():
     """Weights in a file beside the model, which is the model's own file."""
     model = build("y = Mul(x, w) z = Add(y, b) L = ReduceSum <keepdims = 0>(z)",
@@ -240,61 +183,6 @@ def external_data():
         for key, value in (("location", "model.onnx"), ("offset", offset), ("length", size)):
             tensor.external_data.add(key=key, value=value)
     return model
-
-
-class FlatBuffer:
-    """Writes a FlatBuffer front to back: parts are behind those that refer to them."""
-
-    def __init__(self):
-        self.bytes = bytearray()
-
-    def append(self, layout, *values):
-        at = len(self.bytes)
-        self.bytes += struct.pack("<" + layout, *values)
-        return at
-
-    def refer(self, place, at):
-        struct.pack_into("<I", self.bytes, place, at - place)
-
-    def table(self, place, *sizes):
-        """A table that `place` refers to; returns where its fields are (size 0: left out)."""
-        offsets = [4 + sum(sizes[:i]) if size else 0 for i, size in enumerate(sizes)]
-        start = self.append(f"HH{len(sizes)}H", 4 + 2 * len(sizes), 0, *offsets)
-        at = self.append("i", len(self.bytes) - start)
-        self.refer(place, at)
-        self.bytes += bytes(sum(sizes))
-        return [at + offset for offset in offsets]
-
-    def vector(self, place, layout, values):
-        self.refer(place, self.append("I", len(values)))
-        return [self.append(layout, value) for value in values]
-
-    def text(self, place, value):
-        self.refer(place, self.append(f"I{len(value)}s", len(value), value.encode()))
-
-    def tensor(self, place, name, values):
-        fields = self.table(place, 4, 0, 4, 4, 4)
-        self.text(fields[0], name)
-        self.vector(fields[2], "q", [len(values)])
-        struct.pack_into("<i", self.bytes, fields[3], onnx.TensorProto.FLOAT)
-        self.vector(fields[4], "B", np.array(values, np.float32).tobytes())
-
-
-def checkpoint():
-    """A checkpoint of ONNX Runtime for the model of compile_model.cc, after three steps."""
-    buffer = FlatBuffer()
-    buffer.append("I4s", 0, b"ODTC")
-    root = buffer.table(0, 4, 4, 4)
-    module = buffer.table(root[1], 4, 4)
-    buffer.tensor(*buffer.vector(module[0], "I", [0]), "w", [1, 2])
-    buffer.tensor(*buffer.vector(module[1], "I", [0]), "frozen", [5])
-    group = buffer.table(*buffer.vector(root[2], "I", [0]), 0, 8, 4, 4)
-    struct.pack_into("<q", buffer.bytes, group[1], 3)
-    state = buffer.table(*buffer.vector(group[3], "I", [0]), 4, 4)
-    buffer.text(state[0], "w")
-    for i, place in enumerate(buffer.vector(state[1], "I", [0, 0])):
-        buffer.tensor(place, f"momentum{i}", [0.1, 0.2])
-    return bytes(buffer.bytes)
 
 
 def called_functions():
