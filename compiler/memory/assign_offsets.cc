@@ -46,38 +46,61 @@ class PositionPlacer {
 
   // All frames of a schedule: one interval for `plan_offsets`.
   struct Frames {
-    std::vector<size_t> buffers;  // that lie in them, with offsets from the first frame's begin
+    std::vector<size_t> buffers;   // that lie in them
+    std::vector<int64_t> offsets;  // of these, from the first frame's begin
+    int64_t stride = 0;            // from frame to frame
     Interval interval;
+    std::vector<size_t> rest;  // buffers that lie in none
   };
 
   // Places a schedule's buffers from `begin` on and returns the end.
   int64_t place_region(const std::vector<size_t>& buffers, int64_t begin) {
-    std::vector<size_t> rest;
-    const Frames frames = form_frames(buffers, rest);
-    std::vector<Interval> intervals = {frames.interval};
-    for (const size_t b : rest) {
-      const BufferUse& use = uses_[b];
-      intervals.push_back(
-          {size_of(buffer(b)), use.first, use.last, alignment_, use.hole_first, use.hole_last});
+    int64_t slots = 1;
+    for (const size_t b : buffers) slots = std::max(slots, is_kept(b) ? buffer(b).count : 1);
+    Frames best;
+    int64_t least = 0;
+    for (const FrameOrder order : kFrameOrders) {
+      Frames frames = form_frames(buffers, slots, order);
+      const int64_t peak = live_bound(intervals_of(frames));
+      if (order == kFrameOrders[0] || peak < least) {
+        least = peak;
+        best = std::move(frames);
+      }
+      if (slots == 1) break;
     }
-    const Offsets offsets = plan_offsets(intervals);
-    for (const size_t b : frames.buffers) buffer(b).offset += begin + offsets.offsets[0];
-    for (size_t i = 0; i < rest.size(); ++i) {
-      buffer(rest[i]).offset = begin + offsets.offsets[i + 1];
+    const Offsets offsets = plan_offsets(intervals_of(best));
+    for (size_t i = 0; i < best.buffers.size(); ++i) {
+      plan::Buffer& placed = buffer(best.buffers[i]);
+      placed.scope = "slot";
+      placed.count = slots;
+      placed.stride = best.stride;
+      placed.offset = begin + offsets.offsets[0] + best.offsets[i];
+    }
+    for (size_t i = 0; i < best.rest.size(); ++i) {
+      buffer(best.rest[i]).offset = begin + offsets.offsets[i + 1];
     }
     return begin + align(offsets.peak, alignment_);
   }
 
-  // Forms frames for what several micro-batches keep, if any do, and what fits beside it. The other
-  // buffers are left in `rest`.
-  Frames form_frames(const std::vector<size_t>& buffers, std::vector<size_t>& rest) {
-    int64_t slots = 1;
-    for (const size_t b : buffers) slots = std::max(slots, is_kept(b) ? buffer(b).count : 1);
+  // The frames first.
+  std::vector<Interval> intervals_of(const Frames& frames) {
+    std::vector<Interval> intervals = {frames.interval};
+    for (const size_t b : frames.rest) {
+      const BufferUse& use = uses_[b];
+      intervals.push_back(
+          {size_of(buffer(b)), use.first, use.last, alignment_, use.hole_first, use.hole_last});
+    }
+    return intervals;
+  }
+
+  // Forms frames for what several micro-batches keep, if any do, and what fits beside it.
+  Frames form_frames(const std::vector<size_t>& buffers, int64_t slots, FrameOrder order) {
+    Frames frames;
     std::vector<size_t> members;
     std::vector<FrameBuffer> frame_buffers;
     for (const size_t b : buffers) {
       if (slots == 1 || !uses_[b].in_passes) {
-        rest.push_back(b);
+        frames.rest.push_back(b);
         continue;
       }
       const Interval interval = {buffer(b).bytes, uses_[b].pass_first, uses_[b].pass_last,
@@ -85,13 +108,13 @@ class PositionPlacer {
       members.push_back(b);
       frame_buffers.push_back({interval, is_kept(b)});
     }
-    const Frame frame = plan_frame(frame_buffers);
-    Frames frames;
+    const Frame frame = plan_frame(frame_buffers, order);
+    frames.stride = frame.bytes;
     frames.interval = {slots * frame.bytes, 0, 0, alignment_};
     for (size_t i = 0; i < members.size(); ++i) {
       const size_t b = members[i];
       if (!frame.offsets[i]) {
-        rest.push_back(b);
+        frames.rest.push_back(b);
         continue;
       }
       const bool is_first = frames.buffers.empty();
@@ -99,11 +122,7 @@ class PositionPlacer {
           is_first ? uses_[b].first : std::min(frames.interval.first, uses_[b].first);
       frames.interval.last = std::max(frames.interval.last, uses_[b].last);
       frames.buffers.push_back(b);
-      plan::Buffer& placed = buffer(b);
-      placed.scope = "slot";
-      placed.count = slots;
-      placed.stride = frame.bytes;
-      placed.offset = *frame.offsets[i];
+      frames.offsets.push_back(*frame.offsets[i]);
     }
     return frames;
   }

@@ -23,7 +23,8 @@ struct Placed {
 
 class FramePlanner {
  public:
-  explicit FramePlanner(const std::vector<FrameBuffer>& buffers) : buffers_(buffers) {
+  FramePlanner(const std::vector<FrameBuffer>& buffers, FrameOrder order)
+      : buffers_(buffers), order_(order) {
     frame_.offsets.resize(buffers.size());
   }
 
@@ -39,16 +40,31 @@ class FramePlanner {
  private:
   const Interval& interval(size_t b) const { return buffers_[b].interval; }
 
-  // What is kept: the last to be read first. The others: the largest first.
+  // What is kept: the last to be read first.
   std::vector<size_t> order(bool kept) const {
     std::vector<size_t> numbers;
     for (size_t b = 0; b < buffers_.size(); ++b) {
       if (buffers_[b].kept == kept) numbers.push_back(b);
     }
-    const auto key = [&](size_t b) { return kept ? interval(b).last : interval(b).size; };
+    const auto key = [&](size_t b) { return kept ? interval(b).last : weight(interval(b)); };
     std::stable_sort(numbers.begin(), numbers.end(),
                      [&](size_t a, size_t b) { return key(a) > key(b); });
     return numbers;
+  }
+
+  int64_t weight(const Interval& interval) const {
+    const int64_t duration = interval.last - interval.first + 1;
+    switch (order_) {
+      case FrameOrder::kLargest:
+        return interval.size;
+      case FrameOrder::kLongest:
+        return duration;
+      case FrameOrder::kLargestForLongest:
+        return interval.size * duration;
+      case FrameOrder::kEarliest:
+        return -interval.first;
+    }
+    return 0;
   }
 
   int64_t lowest_gap(size_t b) const {
@@ -76,12 +92,15 @@ class FramePlanner {
   }
 
   const std::vector<FrameBuffer>& buffers_;
+  const FrameOrder order_;
   Frame frame_;
   std::vector<Placed> placed_;  // by `begin`
 };
 
 }  // namespace
 
-Frame plan_frame(const std::vector<FrameBuffer>& buffers) { return FramePlanner(buffers).run(); }
+Frame plan_frame(const std::vector<FrameBuffer>& buffers, FrameOrder order) {
+  return FramePlanner(buffers, order).run();
+}
 
 }  // namespace sgtc

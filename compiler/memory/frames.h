@@ -23,8 +23,14 @@ struct Frame {
   std::vector<std::optional<int64_t>> offsets;
 };
 
+/// Which of the buffers that are not kept are put into a frame first; each fits some steps best.
+enum class FrameOrder { kLargest, kLongest, kLargestForLongest, kEarliest };
+inline constexpr FrameOrder kFrameOrders[] = {FrameOrder::kLargest, FrameOrder::kLongest,
+                                              FrameOrder::kLargestForLongest,
+                                              FrameOrder::kEarliest};
+
 /// Lays out a frame with everything that is kept, as small as that allows, and puts as many of the
-/// other buffers into it as fit where nothing is kept yet or any more, the largest first.
-Frame plan_frame(const std::vector<FrameBuffer>& buffers);
+/// other buffers into it as fit where nothing is kept yet or any more, in the given order.
+Frame plan_frame(const std::vector<FrameBuffer>& buffers, FrameOrder order = FrameOrder::kLargest);
 
 }  // namespace sgtc
