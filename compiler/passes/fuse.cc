@@ -246,9 +246,9 @@ class Fuser {
   }
 
   // What the gradients of a layer's biases and scales have in common is their loop over the rows of
-  // activations.
+  // activations. Not in pipelines, whose cuts may go through a layer.
   void merge_sums_of_layers() {
-    if (target_.is_gpu()) return;
+    if (target_.is_gpu() || !part_of_node_.empty()) return;
     std::map<std::tuple<std::string, Shape, std::vector<int64_t>>, GroupId> sums;
     for (GroupId id = 0; id < static_cast<GroupId>(groups_.size()); ++id) {
       const Node* sum = gradient_sum(id);

@@ -130,6 +130,16 @@ TEST_CASE("on a CPU sums of one layer over rows of one size are one kernel") {
         "loop backward: reduce_sum (z) -> (c)\n");
 }
 
+TEST_CASE("sums of a layer through which a pipeline may be cut stay apart") {
+  const Graph graph = parse_graph(
+      "feed %x: f32[2048,64]\nfeed %y: f32[2048,64]\n"
+      "%a = reduce_sum(%x) {axes=[0]} @backward #1 \"h.0.fc\"\n"
+      "%b = reduce_sum(%y) {axes=[0]} @backward #2 \"h.0.norm\"\n"
+      "output \"a\" %a\noutput \"b\" %b");
+  CHECK(fuse(graph, {}).size() == 1);
+  CHECK(fuse(graph, {0, 0}).size() == 2);
+}
+
 TEST_CASE("a merge that would make two groups need each other is refused") {
   // a -> matmul -> c and a -> c: the matrix product stands between the loops.
   CHECK(fused("feed %x: f32[64,64]\nfeed %w: f32[64,64]\n%a = exp(%x)\n%p = matmul(%a, %w)\n"
