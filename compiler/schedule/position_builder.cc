@@ -114,15 +114,21 @@ class PositionBuilder {
       }
     }
     for (const ValueId feed : graph.feeds) {
-      const bool kept = number_ == 0 && (is_unread(feed) || is_output(graph, feed));
+      const bool kept = number_ == 0 && (is_unread(feed) || is_result(program, feed));
       if (is_used(program, feed) || kept) add_feed(graph, feed);
     }
     name_leaf_buffers(program);
   }
 
-  static bool is_output(const Graph& graph, ValueId value) {
-    return std::any_of(graph.outputs.begin(), graph.outputs.end(),
-                       [value](const Output& output) { return output.value == value; });
+  // Whether an output is the feed or a view of it.
+  static bool is_result(const PositionProgram& program, ValueId feed) {
+    const std::vector<Output>& outputs = program.program->graph->outputs;
+    const auto storage = [&](ValueId value) {
+      return program.step.storage_of[static_cast<size_t>(value)];
+    };
+    return std::any_of(outputs.begin(), outputs.end(), [&](const Output& output) {
+      return storage(output.value) == storage(feed);
+    });
   }
 
   // Whether no kernel of any position reads the feed of both programs.

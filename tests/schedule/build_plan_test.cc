@@ -155,6 +155,23 @@ update %b = %a
   CHECK(calls[3] == std::vector<std::string>{"saved.a", "b"});
 }
 
+TEST_CASE("a view of an input that no kernel reads is an output") {
+  const plan::Plan plan = plan_of(R"(graph "view" rows 2 micro_batches 1
+feed %x: f32[2]
+state parameter %w: f32[3] = fill(1.0)
+control %learning_rate: f32[]
+%loss = reduce_sum(%w) {axes=[0]}
+%seen = reshape(%x) {shape=[2,1]}
+%d = mul(%w, %learning_rate) @update
+output "loss" %loss
+output "seen" %seen
+update %w = %d
+)");
+  REQUIRE(plan.results.size() == 2);
+  CHECK(plan.results[1].name == "seen");
+  CHECK(plan.results[1].buffer == "x");
+}
+
 TEST_CASE("an output that is an updated state shows the old contents") {
   const plan::Plan plan = plan_of(R"(
 state parameter %w: f32[100] = zero
