@@ -136,7 +136,7 @@ def test_explanations(bench):
     result = bench.sgtc("model.onnx", "--recompute", "full", "--mesh", "2x1", "--emit",
                         f"plan-json={plan}")
     assert result.returncode == 0, result.stderr
-    explained = bench.sgtc("explain", plan, "h.0.mlp.c_fc.matmul")
+    explained = bench.sgtc("explain", plan, "h.0.attn.c_attn.matmul")
     assert explained.returncode == 0, explained.stderr
     for words in ("pp=2", "position 0 of 2", "cut where the slowest stage is fastest",
                   "forward call", "backward call", "matmul kernel", "computed again, needed from",
