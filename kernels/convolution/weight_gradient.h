@@ -29,10 +29,10 @@ struct WeightGradientMemory {
   alignas(64) E total[kElements];  // used if there are several groups
 };
 
-/// `rows` channels of the result from `row` on, by `channels` channels of the image from `channel`
-/// on, of one group.
+/// `results` channels of the result from `result` on, by `channels` channels of the image from
+/// `channel` on, of one group.
 struct WeightRegion {
-  int64_t group, row, rows, channel, channels;
+  int64_t group, result, results, channel, channels;
 };
 
 /// c (kRows x kColumns) = (first ? 0 : c) + a b, where element k of line i of a is
@@ -68,7 +68,7 @@ class WeightGradient {
     strip_.list_runs(region.channels);
     rows_ = strip_.window_elements();
     row_tiles_ = ceil_divide(rows_, Tile::kRows);
-    column_tiles_ = ceil_divide(region.rows, Tile::kColumns);
+    column_tiles_ = ceil_divide(region.results, Tile::kColumns);
     run_length_ = memory.strip.phases[0].run_length;
     for (int64_t n = 0; n < row_tiles_ * Tile::kRows; ++n) {
       memory.rows[n] =
@@ -105,21 +105,21 @@ class WeightGradient {
   template <typename Visit>
   SGTC_INLINE void visit(Visit visit) {
     const int64_t taps = volume(s_.window.kernel);
-    const int64_t first = region_.group * s_.output_channels + region_.row;
+    const int64_t first = region_.group * s_.output_channels + region_.result;
     for (int64_t at = 0; at < rows_; at += kLanes) {
       int64_t lines[kLanes];  // of c; where there are fewer, the last one again
       for (int64_t i = 0; i < kLanes; ++i) {
         const int64_t n = minimum(at + i, rows_ - 1);
         lines[i] = memory_.strip.tap_rows[n % taps] + n / taps;
       }
-      for (int64_t row = 0; row < region_.rows; row += kLanes) {
+      for (int64_t row = 0; row < region_.results; row += kLanes) {
         const E* from =
             result_ + row / Tile::kColumns * row_tiles_ * Tile::kElements + row % Tile::kColumns;
         V across[kLanes];
         transpose_square(across, [&](int64_t i) __attribute__((always_inline)) {
           return from + lines[i] * Tile::kColumns;
         });
-        for (int64_t i = 0; i < minimum(kLanes, region_.rows - row); ++i) {
+        for (int64_t i = 0; i < minimum(kLanes, region_.results - row); ++i) {
           visit(first + row + i, region_.channel * taps + at, across[i],
                 minimum(kLanes, rows_ - at));
         }
@@ -154,10 +154,10 @@ class WeightGradient {
       while (count < most && memory_.places[begin + count] == place + count) ++count;
       const int64_t channel =
           ((strip_.sample() + place / plane) * s_.groups + region_.group) * s_.output_channels +
-          region_.row;
-      for (int64_t row = 0; row < region_.rows; row += Tile::kColumns) {
+          region_.result;
+      for (int64_t row = 0; row < region_.results; row += Tile::kColumns) {
         E* to = memory_.b + row * depth + begin * Tile::kColumns;
-        const int64_t lines = minimum(Tile::kColumns, region_.rows - row);
+        const int64_t lines = minimum(Tile::kColumns, region_.results - row);
         for (int64_t i = 0; lines < Tile::kColumns && i < count * Tile::kColumns; ++i) to[i] = 0;
         transpose_lines(gradient + (channel + row) * plane + place % plane, plane, lines, count,
                         [=](int64_t k)
