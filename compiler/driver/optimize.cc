@@ -1,5 +1,6 @@
 #include "driver/optimize.h"
 
+#include "passes/chunk_rows.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_compositions.h"
@@ -18,7 +19,8 @@
 
 namespace sgtc {
 
-Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& passes) {
+Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget& target,
+               PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
   graph = passes.run("fold-constants", [&] { return fold_constants(std::move(graph)); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
@@ -58,6 +60,12 @@ Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& 
       return simplify(fold_constants(expand_compositions(std::move(graph), target)));
     });
   }
+  // Needs final products, and what the backward phase reads of the forward phase; its copies are
+  // alike and may not meet.
+  graph = passes.run("chunk-rows", [&] {
+    if (row_chunks == 0) row_chunks = choose_row_chunks(graph, target);
+    return simplify(chunk_rows(std::move(graph), row_chunks));
+  });
   // Shows which movements move values of a narrow type.
   graph = passes.run("sink-widenings", [&] { return sink_widenings(std::move(graph)); });
   // Needs the final reductions, and must precede fusion: a split depends on shapes alone, so bits

@@ -11,7 +11,9 @@
 namespace sgtc {
 
 /// The passes from gradients to fusion. `mixed`: products and what memory keeps are in bf16.
-Graph optimize(Graph graph, bool mixed, const KernelTarget& target, PassRunner& passes);
+/// `row_chunks`: for chunk_rows; if it is 0 it is chosen and set.
+Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget& target,
+               PassRunner& passes);
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,

@@ -99,11 +99,11 @@ class Compilation {
   void run();
 
  private:
-  Graph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
+  Graph training_graph(const Dims& dims, const Mesh& mesh, int64_t& row_chunks, PassRunner& passes);
   Graph find_attention(Graph graph, PassRunner& passes) const;
   Differentiated with_gradients(const Graph& imported, const Graph& separated, PassRunner& passes);
   Differentiated given_gradients(const Graph& imported, const Graph& separated);
-  EvaluationLoss evaluation_graph(const Dims& dims, PassRunner& passes);
+  EvaluationLoss evaluation_graph(const Dims& dims, int64_t row_chunks, PassRunner& passes);
   void add_plan(const Dims& dims, const Mesh& mesh);
   void form_programs(Programs& programs, const Mesh& mesh, const StepShape& shape,
                      PassRunner& train_passes, PassRunner& evaluate_passes);
@@ -140,7 +140,8 @@ class Compilation {
   std::string timing_;
 };
 
-Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes) {
+Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, int64_t& row_chunks,
+                                  PassRunner& passes) {
   // ONNX nodes become Graph nodes with static shapes; shape arithmetic is gone.
   Graph graph = passes.run("import", [&] {
     return import_graph(*model_, import_options(options_, dims, mesh.dp, true), diagnostics_);
@@ -172,7 +173,7 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner
                       });
   });
   if (stops_after("autodiff")) return graph;
-  return optimize(std::move(graph), is_mixed(), kernel_target_, passes);
+  return optimize(std::move(graph), is_mixed(), row_chunks, kernel_target_, passes);
 }
 
 /// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
@@ -206,7 +207,8 @@ Differentiated Compilation::given_gradients(const Graph& imported, const Graph& 
   return take_gradients(separated, given, share, diagnostics_);
 }
 
-EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passes) {
+EvaluationLoss Compilation::evaluation_graph(const Dims& dims, int64_t row_chunks,
+                                             PassRunner& passes) {
   // Dropout is off, BatchNorm uses its running statistics. Its diagnostics repeat the training
   // import's, so they are dropped.
   Diagnostics repeated;
@@ -229,7 +231,8 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, PassRunner& passe
   });
   // As for training.
   evaluation.graph = find_attention(std::move(evaluation.graph), passes);
-  evaluation.graph = optimize(std::move(evaluation.graph), is_mixed(), kernel_target_, passes);
+  evaluation.graph =
+      optimize(std::move(evaluation.graph), is_mixed(), row_chunks, kernel_target_, passes);
   return evaluation;
 }
 
@@ -237,9 +240,10 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   PassRunner train_passes(options_, "train");
   PassRunner evaluate_passes(options_, "evaluate");
   auto programs = std::make_unique<Programs>();
-  programs->train = training_graph(dims, mesh, train_passes);
+  int64_t row_chunks = options_.row_chunks;
+  programs->train = training_graph(dims, mesh, row_chunks, train_passes);
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
-    programs->evaluation = evaluation_graph(dims, evaluate_passes);
+    programs->evaluation = evaluation_graph(dims, row_chunks, evaluate_passes);
     if (stops_after("fuse")) {
       form_programs(*programs, mesh, {mesh.pp}, train_passes, evaluate_passes);
     } else {
@@ -302,8 +306,9 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   PassRunner evaluate_passes(options, "evaluate");
   Programs made;
   if (whole == nullptr) {
-    made.train = other.training_graph(dims, mesh, train_passes);
-    made.evaluation = other.evaluation_graph(dims, evaluate_passes);
+    int64_t row_chunks = options.row_chunks;
+    made.train = other.training_graph(dims, mesh, row_chunks, train_passes);
+    made.evaluation = other.evaluation_graph(dims, row_chunks, evaluate_passes);
     whole = &made;
   }
   std::vector<std::unique_ptr<Programs>> plans;

@@ -78,6 +78,42 @@ bool updates_in_place(const LoopNest& nest) {
   return true;
 }
 
+// The elements that one row of a store writes, where they lie side by side: their number, or 0.
+int64_t row_elements(const LoopNest& nest, const Store& store) {
+  std::vector<std::pair<int64_t, int64_t>> reduced;  // coefficients and extents
+  for (size_t i = 0; i < nest.atoms.size(); ++i) {
+    if (nest.atoms[i].reduced) {
+      reduced.emplace_back(store.index.coefficients[i], nest.atoms[i].extent);
+    }
+  }
+  std::sort(reduced.begin(), reduced.end());
+  int64_t elements = 1;
+  for (const auto& [coefficient, extent] : reduced) {
+    if (coefficient != elements) return 0;
+    elements *= extent;
+  }
+  return store.index.computed.empty() ? elements : 0;
+}
+
+// Whether a load reads, before the first sweep over a row, an element that no other row of the
+// store writes: a score at the place of a label.
+bool reads_before_sweeps(const LoopNest& nest, const Expression& load, const Store& store) {
+  if (load.level != Level::kRow || load.depth != 0 || sweep_of(nest, store) == 0) return false;
+  const int64_t elements = row_elements(nest, store);
+  if (elements == 0) return false;
+  for (size_t i = 0; i < nest.atoms.size(); ++i) {
+    const int64_t expected = nest.atoms[i].reduced ? 0 : store.index.coefficients[i];
+    if (load.index.coefficients[i] != expected || expected % elements != 0) return false;
+  }
+  const int64_t first = load.index.constant - store.index.constant;
+  int64_t last = first;
+  for (const AffineIndex::Computed& term : load.index.computed) {
+    if (term.coefficient < 0) return false;
+    last += term.coefficient * (term.extent - 1);
+  }
+  return first >= 0 && last < elements;
+}
+
 }  // namespace
 
 bool is_loop_op(Op op) {
@@ -105,6 +141,7 @@ bool may_share_bytes(const LoopNest& nest, int32_t read, const Store& store) {
   for (size_t id = 0; id < nest.expressions.size(); ++id) {
     const Expression& load = nest.expressions[id];
     if (load.kind != Expression::Kind::kLoad || load.argument != read) continue;
+    if (reads_before_sweeps(nest, load, store)) continue;
     bool same_place = load.index == store.index && load.guards.empty();
     if (!same_place || load.depth != 0 || load.level != stored.level) return false;
     for (int32_t sweep = sweep_of(nest, store) + 1; sweep < nest.sweeps; ++sweep) {

@@ -35,7 +35,8 @@ inline constexpr size_t kMaxExpressions = 400;
 std::optional<LoopNest> build_loop_nest(const Graph& graph, const NestRequest& request);
 
 /// True when the written argument of `store` may occupy the bytes of the argument `read`: each
-/// element is read only before the same element is written, by the same block.
+/// element is read only before the same element is written, or before its row is, by the same
+/// block.
 bool may_share_bytes(const LoopNest& nest, int32_t read, const Store& store);
 
 }  // namespace sgtc

@@ -13,10 +13,11 @@
 // order, so the result is deterministic:
 //   1. Anchors take elementwise consumers as their epilogue: the result is still in registers; and
 //      elementwise producers of what the epilogue alone reads. First, since a contraction's result
-//      is the most expensive one to write and read again. But casts to a wider type belong to the
-//      loads of their readers, so that no product stores what it has narrowed.
-//      Those whose kernels take strides take the movements around them (anchor_layouts.h), before
-//      others store what these would read.
+//      is the most expensive one to write and read again. A sum of products goes to the last
+//      of them, so that several are added up as they come and not kept until the last one does. But
+//      casts to a wider type belong to the loads of their readers, so that no product stores what
+//      it has narrowed. Those whose kernels take strides take the movements around them
+//      (anchor_layouts.h), before others store what these would read.
 //   2. Loops take their producers.
 //   3. Loops that read the same large value merge, if neither depends on the other. What runs again
 //      in the backward phase stays near its readers: copies of all layers may read one value, such
@@ -58,6 +59,8 @@ constexpr size_t kMaxBody = 200;
 // The same of scalars alone in the update on a GPU, where a launch takes longer than all of them.
 constexpr size_t kMaxScalarArguments = 160;
 constexpr size_t kMaxScalarBody = 1000;
+constexpr double kRowSlack = 1.05;
+constexpr int64_t kFewPerRow = 64;         // elements of a row
 constexpr int64_t kSharedElements = 1024;  // smaller values are not worth a merge of siblings
 
 class Fuser {
@@ -78,6 +81,7 @@ class Fuser {
     const auto count = static_cast<GroupId>(groups_.size());
     for (GroupId id = count; id-- > 0;) join_reader(id);
     for (GroupId id = 0; id < count; ++id) take_movements(id);
+    for (GroupId id = count; id-- > 0;) take_sum(id);
     for (GroupId id = 0; id < count; ++id) grow_epilogue(id);
     for (GroupId id = 0; id < count; ++id) take_producers(id);
     merge_siblings();
@@ -146,10 +150,27 @@ class Fuser {
     if (checked_count(group) > 1 || groups_.would_cycle(a, b)) return false;
     std::optional<double> cost = cost_of(group);
     double apart = costs_[static_cast<size_t>(a)] + costs_[static_cast<size_t>(b)];
-    if (!cost || *cost > apart) return false;
+    if (!cost || *cost > apart * (is_about_rows(a, b) ? kRowSlack : 1)) return false;
     groups_.merge(a, b, std::move(group));
     costs_[static_cast<size_t>(a)] = *cost;
     return true;
+  }
+
+  // Whether one of the two computes numbers per row of the other. Together they may cost a little
+  // more: only then can a loop over the elements that needs these numbers join them.
+  bool is_about_rows(GroupId a, GroupId b) const {
+    const int64_t first = most_elements(groups_[a]), second = most_elements(groups_[b]);
+    return std::min(first, second) * kFewPerRow <= std::max(first, second);
+  }
+
+  int64_t most_elements(const Group& group) const {
+    int64_t most = 0;
+    for (const std::vector<ValueId>* values : {&group.inputs, &group.outputs}) {
+      for (const ValueId value : *values) {
+        most = std::max(most, element_count(groups_.graph().shape(value)));
+      }
+    }
+    return most;
   }
 
   int64_t checked_count(const Group& group) const {
@@ -184,14 +205,27 @@ class Fuser {
     return groups_.is_alive(id) && groups_[id].kind == Group::Kind::kAnchor;
   }
 
+  bool has_epilogue(GroupId id) const { return is_anchor(id) && has_tile(groups_[id]); }
+
   void take_movements(GroupId id) {
     if (!is_anchor(id) || !has_strides(groups_[id])) return;
     take(id, &GroupGraph::consumers);
     take(id, &GroupGraph::producers);
   }
 
+  // Lets the last of several products whose results are added take the addition.
+  void take_sum(GroupId id) {
+    if (!has_epilogue(id)) return;
+    for (GroupId consumer : groups_.consumers(id)) {
+      const std::vector<NodeId>& nodes = groups_[consumer].nodes;
+      const bool adds = nodes.size() == 1 && groups_.graph().node(nodes[0]).op == Op::kAdd &&
+                        groups_.producers(consumer).size() > 1;
+      if (adds && !rules_.leaves(groups_, id, consumer) && try_merge(id, consumer)) return;
+    }
+  }
+
   void grow_epilogue(GroupId id) {
-    if (!is_anchor(id) || !has_tile(groups_[id])) return;
+    if (!has_epilogue(id)) return;
     bool changed = true;
     while (changed) {
       changed = false;
@@ -277,15 +311,11 @@ class Fuser {
     return sum;
   }
 
-  // Copies of nodes of the forward phase keep their ids (recompute/rerun_nodes.h).
+  // Copies of a node keep its id (recompute/rerun_nodes.h, chunk_rows.h).
   void find_copies() {
-    const std::vector<Node>& nodes = groups_.graph().nodes;
-    std::set<int64_t> forward;
-    for (const Node& node : nodes) {
-      if (node.phase == Phase::kForward) forward.insert(node.id);
-    }
-    for (const Node& node : nodes) {
-      is_copy_.push_back(node.phase == Phase::kBackward && forward.count(node.id) != 0);
+    std::set<int64_t> seen;
+    for (const Node& node : groups_.graph().nodes) {
+      is_copy_.push_back(!seen.insert(node.id).second);
     }
   }
 
