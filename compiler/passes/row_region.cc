@@ -48,7 +48,7 @@ class RegionFinder {
       if (contains(id)) continue;
       const Node& node = graph_.node(id);
       const auto form = row_form(graph_, node, region_.rows);
-      if (!form || node.phase == Phase::kUpdate) return false;
+      if (!form || node.phase == Phase::kPrologue || node.phase == Phase::kUpdate) return false;
       region_.contains[static_cast<size_t>(id)] = true;
       forms_[static_cast<size_t>(id)] = *form;
       for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -144,7 +144,7 @@ class RegionFinder {
       const OpKind kind = info(node.op).kind;
       const bool is_simple = kind == OpKind::kElementwise || kind == OpKind::kMovement ||
                              kind == OpKind::kReduction || node.op == Op::kAccumulate;
-      if (!is_simple || width(node.results[0]) > 1) return false;
+      if (!is_simple || node.phase == Phase::kPrologue || width(node.results[0]) > 1) return false;
     }
     return true;
   }
