@@ -22,7 +22,7 @@ TEXT = ("--layers", 4, "--width", 64, "--heads", 2, "--vocab", 128, "--seq", 32,
 SMALL = {
     "mlp": ("--inputs", 64, "--hidden", "256,192,160,128", "--classes", 32, "--batch", 32),
     "cnn": ("--channels", 2, "--size", 16, "--widths", "8,12,16", "--classes", 7, "--batch", 8),
-    "resnet": ("--blocks", "1,1,1", "--width", 8, "--size", 32, "--classes", 7, "--batch", 4),
+    "resnet": ("--blocks", "1,1,1", "--width", 8, "--size", 32, "--classes", 512, "--batch", 4),
     "gpt2": (*TEXT, "--context", 32, "--dropout", 0.1),
     "llama": (*TEXT, "--kv-heads", 1, "--hidden", 96),
     "bert": (*TEXT, "--context", 32, "--hidden", 96),
