@@ -156,9 +156,11 @@ class Fuser {
     return true;
   }
 
-  // Whether one of the two computes numbers per row of the other. Together they may cost a little
-  // more: only then can a loop over the elements that needs these numbers join them.
+  // Whether one of the two computes numbers per row of the other. On CPUs, where a number is no
+  // vector, they may cost a little more together: only then can a loop over the elements that needs
+  // these numbers join them.
   bool is_about_rows(GroupId a, GroupId b) const {
+    if (target_.is_gpu()) return false;
     const int64_t first = most_elements(groups_[a]), second = most_elements(groups_[b]);
     return std::min(first, second) * kFewPerRow <= std::max(first, second);
   }

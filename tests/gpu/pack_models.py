@@ -25,6 +25,8 @@ RUNS = {
     "gpt2": {"--layers": 1, "--width": 64, "--heads": 1, "--vocab": 250, "--seq": 64,
              "--batch": 2, "lr": 1e-3, "steps": 20},
 }
+# Programs for GPUs compute scores in so many chunks of rows.
+ROW_CHUNKS = {"bert-base": 2, "gpt2": 3}
 DEFAULTS = {"gpt2-124m": {"--vocab": 50257, "--heads": 12}, "vit-b16": {"--heads": 12},
             "bert-base": {"--vocab": 30522, "--heads": 12}}
 
@@ -73,7 +75,7 @@ def pack(tools, folder, name):
     compile_model(sgtc, model, folder / "cpu", "--target", "cpu")
     for precision in ("fp32", "bf16"):
         compile_model(sgtc, model, folder / precision, "--target", "sm_90a", "--precision",
-                      precision)
+                      precision, "--row-chunks", str(ROW_CHUNKS.get(name, "none")))
     model.unlink()
     options = DEFAULTS.get(name, {}) | options
     arrays = feeds(name, options)

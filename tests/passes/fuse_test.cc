@@ -1,5 +1,7 @@
 #include "passes/fuse.h"
 
+#include <algorithm>
+
 #include "passes/form_kernels.h"
 #include "passes/group_graph.h"
 #include "support/catch.h"
@@ -206,4 +208,23 @@ TEST_CASE("copies of two layers that read one table stay with their readers") {
   };
   CHECK_FALSE(merges("#1"));
   CHECK(merges("#77"));
+}
+
+TEST_CASE("products are added to a sum as they come") {
+  CHECK(fused("feed %x: f32[64,64]\nfeed %w: f32[64,64]\n%a = matmul(%x, %w)\n"
+              "%b = matmul(%w, %x)\n%s = add(%a, %b)\n%c = matmul(%w, %w)\n%t = add(%s, %c)\n"
+              "output \"t\" %t") ==
+        "anchor forward: matmul (x, w) -> (a)\nanchor forward: matmul add (w, x, a) -> (s)\n"
+        "anchor forward: matmul add (w, s) -> (t)\n");
+}
+
+TEST_CASE("a norm is one kernel, however many rows it has") {
+  const std::string rows = GENERATE("64", "8192", "262144");
+  const std::string groups = fused(
+      "feed %x: f32[" + rows +
+      ",768]\nfeed %g: f32[768]\n%s = reduce_sum(%x) {axes=[1]}\n"
+      "constant %n: f32[] = [768]\nconstant %e: f32[] = [1e-5]\n%m = div(%s, %n)\n"
+      "%c = sub(%x, %m)\n%q = mul(%c, %c)\n%v = reduce_sum(%q) {axes=[1]}\n%d = div(%v, %n)\n"
+      "%a = add(%d, %e)\n%r = rsqrt(%a)\n%h = mul(%c, %r)\n%y = mul(%h, %g)\noutput \"y\" %y");
+  CHECK(std::count(groups.begin(), groups.end(), '\n') == 1);
 }
