@@ -5,7 +5,6 @@
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_compositions.h"
 #include "passes/fold_constants.h"
-#include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "passes/gpu/align_products.h"
 #include "passes/join_pads.h"
@@ -82,7 +81,7 @@ Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget&
 
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
                              int64_t first_checked, const KernelTarget& target,
-                             PassRunner& passes) {
+                             KernelFormer& former, PassRunner& passes) {
   KernelizedGraph program;
   program.graph = &graph;
   program.target = target;
@@ -93,7 +92,7 @@ KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& sta
     std::vector<KernelSpec> specs;
     for (const Group& group : program.groups) {
       KernelSpec spec;
-      if (has_code(group)) spec = form_kernel(graph, group, first_checked, target);
+      if (has_code(group)) spec = former.form(graph, group, first_checked, target);
       specs.push_back(std::move(spec));
     }
     return specs;
@@ -101,13 +100,13 @@ KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& sta
   return program;
 }
 
-void leave_room(KernelizedGraph& program, const std::vector<bool>& groups) {
+void leave_room(KernelizedGraph& program, const std::vector<bool>& groups, KernelFormer& former) {
   KernelTarget target = program.target;
   target.multiprocessors -= kCommunicationBlocks;
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = program.groups[g];
     if (!groups[g] || !has_code(group)) continue;
-    program.kernels[g] = form_kernel(*program.graph, group, 0, target);
+    program.kernels[g] = former.form(*program.graph, group, 0, target);
   }
 }
 

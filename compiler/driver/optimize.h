@@ -6,6 +6,7 @@
 
 #include "driver/pass_runner.h"
 #include "ir/graph.h"
+#include "passes/form_kernels.h"
 #include "passes/kernelized_graph.h"
 
 namespace sgtc {
@@ -17,13 +18,14 @@ Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget&
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,
-                             int64_t first_checked, const KernelTarget& target, PassRunner& passes);
+                             int64_t first_checked, const KernelTarget& target,
+                             KernelFormer& former, PassRunner& passes);
 
 /// Thread blocks of a GPU that a communicator may have: enough for half of what NVLink can do, and
 /// few enough that kernels beside it lose little.
 inline constexpr int64_t kCommunicationBlocks = 8;
 
 /// Forms the kernels of these groups once more, for a GPU whose communicators have blocks too.
-void leave_room(KernelizedGraph& program, const std::vector<bool>& groups);
+void leave_room(KernelizedGraph& program, const std::vector<bool>& groups, KernelFormer& former);
 
 }  // namespace sgtc

@@ -132,6 +132,7 @@ class Compilation {
   Target target_;
   const KernelTarget kernel_target_;
   const Hardware hardware_;
+  KernelFormer former_;  // of all plans, those that are dropped too
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
   std::vector<Simulation> simulations_;  // of a step, per plan
@@ -325,7 +326,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
-  train = form_program(programs.train, parts, 0, kernel_target_, train_passes);
+  train = form_program(programs.train, parts, 0, kernel_target_, former_, train_passes);
   // Times are known: the last reduction over replicas gets something to hide behind.
   if (kernel_target_.is_gpu()) {
     train_passes.time("defer-gradients",
@@ -344,7 +345,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
-                          kernel_target_, evaluate_passes);
+                          kernel_target_, former_, evaluate_passes);
   input.evaluate->placement = evaluate_passes.time(
       "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }
@@ -378,7 +379,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
     if (!kernel_target_.is_gpu() || input.mesh.dp == 1) return built;
     // Without replicas kernels are those of one GPU, and so are their bits.
     KernelizedGraph& train = input.train.kernels;
-    leave_room(train, groups_beside_reductions(built, train, hardware_));
+    leave_room(train, groups_beside_reductions(built, train, hardware_), former_);
     programs.weights = weights_;
     return build_plan(input, programs.weights);
   });

@@ -189,28 +189,9 @@ std::string code_text(const KernelSpec& spec) {
   return out.str();
 }
 
-void collect_sources(const Graph& graph, const Group& group, KernelSpec& spec) {
-  for (NodeId node : group.nodes) {
-    for (const std::string& source : graph.node(node).sources) {
-      bool known =
-          std::find(spec.sources.begin(), spec.sources.end(), source) != spec.sources.end();
-      if (!known) spec.sources.push_back(source);
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<NodeId> checked_nodes(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-    if (is_checked(graph.node(id).op)) nodes.push_back(id);
-  }
-  return nodes;
-}
-
-KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked,
-                       const KernelTarget& target) {
+// All but the launch of an anchor, the symbol and the sources.
+KernelSpec describe(const Graph& graph, const Group& group, int64_t first_checked,
+                    const KernelTarget& target) {
   SGTC_CHECK(has_code(group), "the group has no kernel");
   KernelSpec spec;
   if (group.kind == Group::Kind::kLoop) {
@@ -232,10 +213,66 @@ KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_che
   }
   set_aliases(spec);
   set_status(graph, group, first_checked, spec);
-  if (spec.kind != "loop") set_anchor_geometry(spec, target);
-  spec.symbol = "k_" + spec.kind + "_" + sha256_hex(code_text(spec)).substr(0, 16);
+  return spec;
+}
+
+std::string target_text(const KernelTarget& target) {
+  return target.name + " " + std::to_string(target.multiprocessors) + "\n";
+}
+
+// What follows from the code text of `known`, which `spec` has too.
+void take_launch(const KernelSpec& known, KernelSpec& spec) {
+  spec.symbol = known.symbol;
+  spec.blocks = known.blocks;
+  spec.workspace_bytes = known.workspace_bytes;
+  spec.flag_bytes = known.flag_bytes;
+  spec.table = known.table;
+  spec.launch = known.launch;
+  spec.entry = known.entry;
+  spec.arguments.insert(spec.arguments.end(),
+                        known.arguments.begin() + static_cast<int64_t>(spec.arguments.size()),
+                        known.arguments.end());
+}
+
+void collect_sources(const Graph& graph, const Group& group, KernelSpec& spec) {
+  for (NodeId node : group.nodes) {
+    for (const std::string& source : graph.node(node).sources) {
+      bool known =
+          std::find(spec.sources.begin(), spec.sources.end(), source) != spec.sources.end();
+      if (!known) spec.sources.push_back(source);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<NodeId> checked_nodes(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    if (is_checked(graph.node(id).op)) nodes.push_back(id);
+  }
+  return nodes;
+}
+
+KernelSpec KernelFormer::form(const Graph& graph, const Group& group, int64_t first_checked,
+                              const KernelTarget& target) {
+  KernelSpec spec = describe(graph, group, first_checked, target);
+  std::string text = target_text(target) + code_text(spec);
+  const auto known = known_.find(text);
+  if (known != known_.end()) {
+    take_launch(known->second, spec);
+  } else {
+    if (spec.kind != "loop") set_anchor_geometry(spec, target);
+    spec.symbol = "k_" + spec.kind + "_" + sha256_hex(code_text(spec)).substr(0, 16);
+    known_.emplace(std::move(text), spec);
+  }
   collect_sources(graph, group, spec);
   return spec;
+}
+
+KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked,
+                       const KernelTarget& target) {
+  return KernelFormer().form(graph, group, first_checked, target);
 }
 
 }  // namespace sgtc

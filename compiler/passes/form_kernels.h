@@ -1,6 +1,8 @@
 // Describes the code of each fused group.
 #pragma once
 
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "passes/kernel.h"
@@ -25,5 +27,18 @@ std::vector<NodeId> checked_nodes(const Graph& graph);
 /// `first_checked` is the number of the plan's checked nodes that come before this graph's.
 KernelSpec form_kernel(const Graph& graph, const Group& group, int64_t first_checked = 0,
                        const KernelTarget& target = kCpuTarget);
+
+/// Forms many kernels like form_kernel. What follows from a kernel's code, above all which of the
+/// kernels in kernels/ an anchor becomes and its table of work, is found once for all that are
+/// equal: layers repeat within a step, and steps that are planned again are nearly the same.
+class KernelFormer {
+ public:
+  KernelSpec form(const Graph& graph, const Group& group, int64_t first_checked,
+                  const KernelTarget& target);
+
+ private:
+  /// One kernel each, by target and code before the launch.
+  std::unordered_map<std::string, KernelSpec> known_;
+};
 
 }  // namespace sgtc

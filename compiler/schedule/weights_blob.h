@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ir/literal.h"
@@ -31,8 +30,16 @@ class WeightsBlob {
   int64_t size() const { return size_; }
 
  private:
+  /// By size and bytes, which are not looked at where they are the same memory.
+  struct Order {
+    bool operator()(std::string_view a, std::string_view b) const {
+      if (a.size() != b.size() || a.data() == b.data()) return a.size() < b.size();
+      return a < b;
+    }
+  };
+
   std::vector<Segment> segments_;
-  std::map<std::pair<size_t, std::string_view>, int64_t> offsets_;  // by size and bytes
+  std::map<std::string_view, int64_t, Order> offsets_;
   int64_t size_ = 0;
 };
 

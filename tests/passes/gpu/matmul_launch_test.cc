@@ -108,3 +108,34 @@ TEST_CASE("equal launches have equal symbols, other tables others") {
   CHECK(matmul("[512,64]", "[64,64]").symbol !=
         matmul("[512,64]", "[64,64]", "", "bf16", small).symbol);
 }
+
+TEST_CASE("a former looks at equal code once, for each target") {
+  const Graph graph = parse_graph(
+      "feed %a: bf16[4096,4096]\nfeed %b: bf16[4096,4096]\n%p = matmul(%a, %b)\n"
+      "%q = matmul(%p, %a)\n%r = matmul(%q, %b) {transpose_b=1}\noutput \"r\" %r");
+  const std::vector<Group> groups = fuse(graph, {}, kHopperTarget);
+  REQUIRE(groups.size() == 3);
+  KernelTarget smaller = kHopperTarget;
+  smaller.multiprocessors = 120;
+  KernelFormer former;
+  for (const KernelTarget& target : {kHopperTarget, smaller}) {
+    std::vector<KernelSpec> formed;
+    for (const Group& group : groups) {
+      formed.push_back(former.form(graph, group, 0, target));
+      const KernelSpec alone = form_kernel(graph, group, 0, target);
+      CHECK(formed.back().symbol == alone.symbol);
+      CHECK(formed.back().blocks == alone.blocks);
+      REQUIRE(formed.back().arguments.size() == alone.arguments.size());
+      for (size_t i = 0; i < alone.arguments.size(); ++i) {
+        CHECK(formed.back().arguments[i].kind == alone.arguments[i].kind);
+        CHECK(formed.back().arguments[i].value == alone.arguments[i].value);
+      }
+    }
+    CHECK(formed[0].table == formed[1].table);
+    CHECK(formed[0].arguments[0].value != formed[1].arguments[0].value);
+    CHECK(formed[0].table != formed[2].table);
+    CHECK(formed[0].symbol != formed[2].symbol);
+  }
+  const KernelSpec large = former.form(graph, groups[0], 0, kHopperTarget);
+  CHECK(large.symbol != former.form(graph, groups[0], 0, smaller).symbol);
+}
