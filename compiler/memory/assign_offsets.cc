@@ -58,15 +58,18 @@ class PositionPlacer {
     int64_t slots = 1;
     for (const size_t b : buffers) slots = std::max(slots, is_kept(b) ? buffer(b).count : 1);
     Frames best;
-    int64_t least = 0;
-    for (const FrameOrder order : kFrameOrders) {
-      Frames frames = form_frames(buffers, slots, order);
-      const int64_t peak = live_bound(intervals_of(frames));
-      if (order == kFrameOrders[0] || peak < least) {
-        least = peak;
-        best = std::move(frames);
+    int64_t least = INT64_MAX;
+    // What transfers bring and take may be worth less room in a frame than what it would keep out.
+    for (const bool with_rings : {false, true}) {
+      for (const FrameOrder order : kFrameOrders) {
+        Frames frames = form_frames(buffers, slots, order, with_rings);
+        const int64_t peak = live_bound(intervals_of(frames));
+        if (peak < least) {
+          least = peak;
+          best = std::move(frames);
+        }
+        if (slots == 1) break;
       }
-      if (slots == 1) break;
     }
     const Offsets offsets = plan_offsets(intervals_of(best));
     for (size_t i = 0; i < best.buffers.size(); ++i) {
@@ -94,12 +97,14 @@ class PositionPlacer {
   }
 
   // Forms frames for what several micro-batches keep, if any do, and what fits beside it.
-  Frames form_frames(const std::vector<size_t>& buffers, int64_t slots, FrameOrder order) {
+  Frames form_frames(const std::vector<size_t>& buffers, int64_t slots, FrameOrder order,
+                     bool with_rings) {
     Frames frames;
     std::vector<size_t> members;
     std::vector<FrameBuffer> frame_buffers;
     for (const size_t b : buffers) {
-      if (slots == 1 || !uses_[b].in_passes) {
+      const bool stays_out = buffer(b).scope == "ring" && !with_rings;
+      if (slots == 1 || !uses_[b].in_passes || stays_out) {
         frames.rest.push_back(b);
         continue;
       }

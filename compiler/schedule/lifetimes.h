@@ -31,8 +31,9 @@ struct Lifetime {
   int64_t last = 0;
   int64_t hole_first = 0;
   int64_t hole_last = -1;
-  /// The forward and backward passes of one micro-batch alone use it, in the order of the kernels:
-  /// each pass writes it anew, from `pass_first` to `pass_last` in the micro-batch's own order.
+  /// The forward and backward passes of one micro-batch alone use it: each writes it anew, from
+  /// `pass_first` to `pass_last` in the micro-batch's own order, after those that had the slot
+  /// before have ended and before the next ones begin.
   bool in_passes = false;
   int64_t pass_first = 0;
   int64_t pass_last = 0;

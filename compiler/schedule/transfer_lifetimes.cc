@@ -31,7 +31,12 @@ class TransferLifetimes {
       task_of_.push_back(numbers.at(entries[e].task));
       runs_[{task_of_.back(), entries[e].micro_batch}] = e;
       micro_batches_ = std::max(micro_batches_, entries[e].micro_batch + 1);
+      slots_ = std::max(slots_, entries[e].slot + 1);
       order(e);
+    }
+    entries_of_.resize(static_cast<size_t>(micro_batches_));
+    for (size_t e = 0; e < entries.size(); ++e) {
+      if (is_in_pass(e)) entries_of_[static_cast<size_t>(entries[e].micro_batch)].push_back(e);
     }
   }
 
@@ -42,6 +47,7 @@ class TransferLifetimes {
       live_.clear();
       for (int64_t m = 0; m < micro_batches_; ++m) add_live(uses[s], m);
       set_times(lifetimes[s]);
+      set_pass_times(uses[s], lifetimes[s]);
     }
   }
 
@@ -89,29 +95,40 @@ class TransferLifetimes {
     return uses;
   }
 
-  // Adds the calls at which what a micro-batch has in the storage may be needed.
-  void add_live(const std::vector<Use>& uses, int64_t micro_batch) {
-    std::map<size_t, Range> users;  // by entry
+  // Entries that use a storage, and which of their calls do.
+  using Users = std::map<size_t, Range>;
+
+  Users users_of(const std::vector<Use>& uses, int64_t micro_batch) const {
+    Users users;
     for (const Use& use : uses) {
       const auto run = runs_.find({use.task, micro_batch});
       if (run != runs_.end()) users[run->second] = use.calls;
     }
+    return users;
+  }
+
+  // Adds the calls at which what a micro-batch has in the storage may be needed.
+  void add_live(const std::vector<Use>& uses, int64_t micro_batch) {
+    const Users users = users_of(uses, micro_batch);
     if (users.empty()) return;
     const size_t first = users.begin()->first;
     for (size_t s = 0; s < streams_.size(); ++s) {
       for (size_t place = count_before(first, s); place < streams_[s].size(); ++place) {
         const size_t e = streams_[s][place];
-        const bool is_after = std::all_of(
-            users.begin(), users.end(), [&](const auto& user) { return is_before(user.first, e); });
-        if (is_after) break;
+        if (is_after(e, users)) break;
         live_.insert(live_calls(e, users));
       }
     }
   }
 
+  bool is_after(size_t e, const Users& users) const {
+    return std::all_of(users.begin(), users.end(),
+                       [&](const auto& user) { return is_before(user.first, e); });
+  }
+
   // Of an entry that is not after all users: from the first use and up to the last one where these
   // are its own.
-  Range live_calls(size_t e, const std::map<size_t, Range>& users) const {
+  Range live_calls(size_t e, const Users& users) const {
     const std::vector<size_t>& calls = tasks_[task_of_[e]].calls;
     const auto [low, high] = std::minmax_element(calls.begin(), calls.end());
     Range live = {static_cast<int64_t>(*low), static_cast<int64_t>(*high)};
@@ -138,16 +155,61 @@ class TransferLifetimes {
     }
   }
 
+  bool is_in_pass(size_t e) const {
+    const Phase phase = tasks_[task_of_[e]].phase;
+    return phase == Phase::kForward || phase == Phase::kBackward;
+  }
+
+  // If each micro-batch leaves the storage before the next one of its slot begins, and comes to it
+  // when the one before has ended, it may lie in the slot's frame: sets the times at which the
+  // micro-batch's own calls may run beside what uses it.
+  void set_pass_times(const std::vector<Use>& uses, Lifetime& lifetime) const {
+    if (lifetime.scope != "ring") return;
+    Range live = {INT64_MAX, -1};
+    for (int64_t m = 0; m < micro_batches_; ++m) {
+      const Users users = users_of(uses, m);
+      if (users.empty()) continue;
+      if (!is_alone_in_slot(users, m)) return;
+      const size_t first = users.begin()->first;
+      for (const size_t e : entries_of(m)) {
+        if (is_before(e, first) || is_after(e, users)) continue;
+        const Range calls = live_calls(e, users);
+        live = {std::min(live.first, calls.first), std::max(live.second, calls.second)};
+      }
+    }
+    lifetime.in_passes = true;
+    lifetime.pass_first = live.first;
+    lifetime.pass_last = live.second;
+  }
+
+  bool is_alone_in_slot(const Users& users, int64_t micro_batch) const {
+    const int64_t next = micro_batch + slots_;
+    const int64_t previous = micro_batch - slots_;
+    const size_t first = users.begin()->first;
+    const bool leaves =
+        next >= micro_batches_ || std::all_of(entries_of(next).begin(), entries_of(next).end(),
+                                              [&](size_t e) { return is_after(e, users); });
+    return leaves &&
+           (previous < 0 || std::all_of(entries_of(previous).begin(), entries_of(previous).end(),
+                                        [&](size_t e) { return is_before(e, first); }));
+  }
+
+  const std::vector<size_t>& entries_of(int64_t micro_batch) const {
+    return entries_of_[static_cast<size_t>(micro_batch)];
+  }
+
   const StepCalls& step_;
   const std::vector<StepTask>& tasks_;
   const std::vector<plan::Entry>& entries_;
   std::vector<size_t> task_of_;                        // of each entry
   std::map<std::pair<size_t, int64_t>, size_t> runs_;  // by task and micro-batch
   int64_t micro_batches_ = 0;
-  std::vector<std::vector<size_t>> streams_;  // their entries
-  std::vector<size_t> place_;                 // of each entry in its stream
-  std::vector<std::vector<size_t>> before_;   // of each entry: how many of each stream come first
-  std::set<Range> live_;                      // of the storage at hand, over all micro-batches
+  int64_t slots_ = 1;
+  std::vector<std::vector<size_t>> entries_of_;  // the passes of each micro-batch
+  std::vector<std::vector<size_t>> streams_;     // their entries
+  std::vector<size_t> place_;                    // of each entry in its stream
+  std::vector<std::vector<size_t>> before_;  // of each entry: how many of each stream come first
+  std::set<Range> live_;                     // of the storage at hand, over all micro-batches
 };
 
 }  // namespace

@@ -16,7 +16,8 @@
 
 namespace sgtc {
 
-/// Sets the times of the lifetimes that are `beside_passes`. `entries` is the schedule of
+/// Sets the times of the lifetimes that are `beside_passes`, and of those in a ring that no two
+/// micro-batches of a slot use at once also the times within a pass. `entries` is the schedule of
 /// the position.
 void set_transfer_lifetimes(const StepCalls& step, const std::vector<StepTask>& tasks,
                             const std::vector<plan::Entry>& entries,
