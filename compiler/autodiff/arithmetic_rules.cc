@@ -1,4 +1,5 @@
 // Gradients of elementwise operators with several operands. `give` undoes broadcasting.
+#include <cmath>
 #include <optional>
 
 #include "autodiff/gradient_rules.h"
@@ -68,8 +69,11 @@ void mul(Backward& b) {
   if (b.needs(1)) b.give(1, b.mul(b.g(), b.x(0)));
 }
 
+// A constant divisor is inverted first: the gradient is rounded twice and costs no division.
 void div(Backward& b) {
-  ValueId quotient = b.div(b.g(), b.x(1));
+  const std::optional<double> divisor = uniform_constant(b.graph(), b.x(1));
+  const bool inverts = divisor && std::isnormal(static_cast<float>(1 / *divisor));
+  const ValueId quotient = inverts ? b.mul(b.g(), 1 / *divisor) : b.div(b.g(), b.x(1));
   b.give(0, quotient);
   if (b.needs(1)) b.give(1, b.neg(b.mul(quotient, b.y())));
 }

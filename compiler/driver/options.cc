@@ -213,8 +213,8 @@ void add_memory_options(CLI::App& app, Options& options, std::string& memory) {
       ->check(CLI::IsMember({"auto", "none", "full"}));
   app.add_option("--row-chunks", options.row_chunks,
                  "Compute scores of a vocabulary, their loss and its gradients in so many parts of "
-                 "the batch, so that memory never holds all scores; auto: where they are large; "
-                 "none")
+                 "the batch, so that memory never holds all scores; auto: on CPUs where they are "
+                 "large; none")
       ->default_str("auto")
       ->transform(CLI::Transformer(std::map<std::string, int64_t>{{"auto", 0}, {"none", 1}}))
       ->check(CLI::NonNegativeNumber);

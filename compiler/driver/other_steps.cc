@@ -8,6 +8,8 @@
 namespace sgtc {
 namespace {
 
+constexpr int64_t kRowChunks = 4;
+
 // The symbolic dimension that counts the rows of the inputs, of those that are bound.
 std::string rows_dim(const OnnxModel& model, const Dims& dims) {
   const onnx::GraphProto& graph = model.proto().graph();
@@ -41,6 +43,11 @@ std::vector<OtherStep> other_steps(const Options& options, const OnnxModel& mode
     Options other = options;
     other.recompute = "auto";
     add("--recompute auto", 1, std::move(other), dims, mesh);
+  }
+  if (options.row_chunks == 0 && options.target != "cpu") {
+    Options other = options;
+    other.row_chunks = kRowChunks;
+    add("--row-chunks " + std::to_string(kRowChunks), 1, std::move(other), dims, mesh);
   }
   if (options.schedule == "gpipe" && mesh.pp > 1) {
     Options other = options;

@@ -269,6 +269,7 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
     const StepFitter fit_other = [&](const Options& options, const Dims& sizes, const Mesh& shape) {
       const bool has_graphs = options.shard == options_.shard && sizes == dims &&
                               options.micro_batches == options_.micro_batches &&
+                              options.row_chunks == options_.row_chunks &&
                               shape.dp == mesh.dp;
       return this->fit_other(options, sizes, shape, has_graphs ? &whole : nullptr);
     };

@@ -17,8 +17,7 @@ namespace {
 
 constexpr int64_t kMostChunks = 4;
 // What gives products of a chunk all of their speed.
-constexpr int64_t kLeastRowsOfCpu = 256;
-constexpr int64_t kLeastRowsOfGpu = 4096;
+constexpr int64_t kLeastRows = 256;
 // Chunks but the last are a multiple of it, where there are so many rows: whole tiles of kernels.
 constexpr int64_t kWholeTiles = 128;
 // A step has to take so much less of its bytes.
@@ -178,10 +177,9 @@ Graph chunk_rows(Graph graph, int64_t count) {
 }
 
 int64_t choose_row_chunks(const Graph& graph, const KernelTarget& target) {
+  if (target.is_gpu()) return 1;
   const auto region = widest_region(graph);
-  if (!region) return 1;
-  const int64_t least = target.is_gpu() ? kLeastRowsOfGpu : kLeastRowsOfCpu;
-  const int64_t count = std::min(kMostChunks, region->rows / least);
+  const int64_t count = region ? std::min(kMostChunks, region->rows / kLeastRows) : 1;
   if (count < 2) return 1;
   const auto peak = [&](const Graph& step) {
     return static_cast<double>(peak_of_results(step, fuse(step, {}, target)));

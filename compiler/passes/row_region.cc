@@ -38,8 +38,8 @@ class RegionFinder {
 
   bool is_wide(ValueId value) const { return 2 * width(value) >= width_; }
 
-  // Adds a node, of those results that are wide everything that reads them, and of wide operands
-  // what computes them.
+  // Adds a node, of those results that are wide everything that reads them, and of operands what
+  // computes them where that is wide or reads what is.
   bool add(NodeId first) {
     std::vector<NodeId> found = {first};
     while (!found.empty()) {
@@ -52,9 +52,7 @@ class RegionFinder {
       region_.contains[static_cast<size_t>(id)] = true;
       forms_[static_cast<size_t>(id)] = *form;
       for (size_t i = 0; i < node.operands.size(); ++i) {
-        const Node* producer = graph_.producer(node.operands[i]);
-        const bool is_made = form->by_rows[i] && is_wide(node.operands[i]) && producer != nullptr;
-        if (is_made && row_form(graph_, *producer, region_.rows)) {
+        if (form->by_rows[i] && is_of_wide(node.operands[i])) {
           found.push_back(graph_.value(node.operands[i]).producer);
         }
       }
@@ -63,6 +61,19 @@ class RegionFinder {
       found.insert(found.end(), readers.begin(), readers.end());
     }
     return true;
+  }
+
+  // Whether it is computed by rows and wide, or from wide rows.
+  bool is_of_wide(ValueId value) const {
+    const Node* producer = graph_.producer(value);
+    if (producer == nullptr) return false;
+    const auto form = row_form(graph_, *producer, region_.rows);
+    if (!form || form->adds_up) return false;
+    bool wide = is_wide(value);
+    for (size_t i = 0; i < producer->operands.size(); ++i) {
+      wide = wide || (form->by_rows[i] && is_wide(producer->operands[i]));
+    }
+    return wide;
   }
 
   // Adds what lies on a way from one of its nodes to another.

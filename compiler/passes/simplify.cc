@@ -15,17 +15,18 @@ struct Candidate {
   Op op;
   std::vector<ValueId> operands;
   Attributes attributes;
-  bool sole_user = false;  // of its first operand
+  bool sole_user = false;        // of its first operand
+  bool feeds_functions = false;  // an exponential or the like, and products
 };
 
 class Simplifier {
  public:
   explicit Simplifier(Cloner& cloner) : cloner_(cloner) {}
 
-  void run(const Node& node, bool sole_user) {
+  void run(const Node& node, bool sole_user, bool feeds_functions) {
     node_ = &node;
     product_sources_.clear();
-    Candidate candidate = {node.op, {}, node.attributes, sole_user};
+    Candidate candidate = {node.op, {}, node.attributes, sole_user, feeds_functions};
     for (const ValueId operand : node.operands) candidate.operands.push_back(cloner_[operand]);
     const std::vector<ValueId> operands = candidate.operands;
     const ValueId simple = simplify(candidate);
@@ -62,7 +63,8 @@ class Simplifier {
       case Op::kMul:
         return without_neutral(candidate, 1, true);
       case Op::kDiv:
-        return without_neutral(candidate, 1, false);
+        invert_divisor(candidate);
+        return without_neutral(candidate, 1, candidate.op == Op::kMul);
       case Op::kAdd:
         return without_neutral(candidate, -0.0, true);
       case Op::kSub:
@@ -146,6 +148,19 @@ class Simplifier {
     if (is_uniform(b, neutral) && has_type(a)) return a;
     if (commutative && is_uniform(a, neutral) && has_type(b)) return b;
     return kNone;
+  }
+
+  // x / c that a function takes, whose own error is larger, is x * (1 / c).
+  void invert_divisor(Candidate& candidate) {
+    const std::optional<double> divisor = uniform(candidate.operands[1]);
+    const DType dtype = graph().dtype(candidate.operands[0]);
+    if (!candidate.feeds_functions || !divisor ||
+        !std::isnormal(static_cast<float>(1 / *divisor)) ||
+        graph().type(candidate.operands[0]) != result_type(candidate)) {
+      return;
+    }
+    candidate.op = Op::kMul;
+    candidate.operands[1] = target().add_scalar(dtype, 1 / *divisor);
   }
 
   ValueId simplify_pow(Candidate& candidate) {
@@ -293,15 +308,30 @@ class Simplifier {
   std::vector<std::string> product_sources_;  // of the product that the node moved into
 };
 
+bool is_function(Op op) {
+  return op == Op::kErf || op == Op::kExp || op == Op::kTanh || op == Op::kSigmoid ||
+         op == Op::kSoftplus;
+}
+
 }  // namespace
 
 Graph simplify(Graph graph) {
   Cloner cloner(std::move(graph));
   const Graph& source = cloner.source();
+  const std::vector<std::vector<NodeId>> users = users_of(source);
   std::vector<size_t> uses;
-  for (const auto& users : users_of(source)) uses.push_back(users.size());
+  for (const std::vector<NodeId>& readers : users) uses.push_back(readers.size());
   for (const Output& output : source.outputs) ++uses[static_cast<size_t>(output.value)];
   for (const Update& update : source.updates) ++uses[static_cast<size_t>(update.value)];
+  // Whether functions read a value, and beside them only products.
+  const auto feeds_functions = [&](ValueId value) {
+    const std::vector<NodeId>& readers = users[static_cast<size_t>(value)];
+    const auto function = [&](NodeId reader) { return is_function(source.node(reader).op); };
+    return std::any_of(readers.begin(), readers.end(), function) &&
+           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+             return function(reader) || source.node(reader).op == Op::kMul;
+           });
+  };
   Simplifier simplifier(cloner);
   for (const Node& node : source.nodes) {
     if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch ||
@@ -309,7 +339,8 @@ Graph simplify(Graph graph) {
       cloner.clone(node);
     } else {
       simplifier.run(node,
-                     !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1);
+                     !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1,
+                     node.op == Op::kDiv && feeds_functions(node.results[0]));
     }
   }
   return cloner.finish();

@@ -16,7 +16,9 @@ namespace sgtc {
 /// - where with a constant condition;
 /// - pow with a constant exponent: 1 is x, 2 is x * x, 0.5 is sqrt(x). This one deviates where the
 ///   result is exact in neither form (the last place), and 0.5 at -0 (-0 instead of 0) and -inf
-///   (NaN instead of inf).
+///   (NaN instead of inf);
+/// - x / c, for a constant c, that an exponential, erf, tanh, sigmoid or softplus takes: x * (1 / c),
+///   which deviates in the last place, less than the function does.
 /// Nodes and constants that are no longer used stay until `eliminate_dead_nodes`.
 Graph simplify(Graph graph);
 

@@ -193,7 +193,6 @@ TEST_CASE("scores are split as far as products of chunks keep their speed") {
   CHECK(choose_row_chunks(scores(511, 5000), kCpuTarget) == 1);
   CHECK(choose_row_chunks(scores(5000, 5000), kCpuTarget) == 4);
   CHECK(choose_row_chunks(scores(5000, 5000), kHopperTarget) == 1);
-  CHECK(choose_row_chunks(scores(8192, 5000), kHopperTarget) == 2);
 }
 
 TEST_CASE("scores are not split where something else needs more memory") {

@@ -1,5 +1,7 @@
 #include "passes/simplify.h"
 
+#include <algorithm>
+
 #include "passes/eliminate_dead_nodes.h"
 #include "support/catch.h"
 
@@ -201,4 +203,19 @@ update %w = %y
 %y: f32[2,2] = mul(%w, %w) @update #7 "n"
 update %w = %y
 )");
+}
+
+TEST_CASE("a quotient that only a function takes is a product, others stay exact") {
+  const auto divisions = [](const std::string& text) {
+    const Graph graph = simplify(parse_graph("feed %x: f32[8]\nfeed %s: f32[]\n" + text));
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const Node& node) { return node.op == Op::kDiv; });
+  };
+  const std::string by_root = "constant %r: f32[] = [1.4142135]\n%q = div(%x, %r)\n";
+  CHECK(divisions(by_root + "%y = erf(%q)\noutput \"y\" %y") == 0);
+  CHECK(divisions(by_root + "%y = floor(%q)\noutput \"y\" %y") == 1);
+  CHECK(divisions(by_root + "%y = erf(%q)\n%z = floor(%q)\noutput \"y\" %y\noutput \"z\" %z") == 1);
+  CHECK(divisions("%q = div(%x, %s)\n%y = erf(%q)\noutput \"y\" %y") == 1);
+  CHECK(divisions("constant %r: f32[] = [1e-40]\n%q = div(%x, %r)\n%y = exp(%q)\n"
+                  "output \"y\" %y") == 1);
 }

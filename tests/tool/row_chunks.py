@@ -120,6 +120,21 @@ def test_what_is_chosen(bench):
         assert widest(bench, vocabulary, WIDTH) == 2 * sequence * vocabulary * 4 // chunks
 
 
+def test_what_would_fit_on_a_gpu(bench):
+    """There nothing is split unasked, and a step that does not fit says what it would save."""
+    model(bench, "gpt2", 4096, 256)
+    target = ("--target", "sm_90a", "--precision", "bf16", "--emit",
+              f"plan-json={bench.path('plan.json')}")
+    least = {}
+    for chunks in ("auto", 1, 4):
+        bench.compile(None, *target, "--recompute", "full", "--row-chunks", chunks)
+        least[chunks] = arena(bench)
+    assert least["auto"] == least[1] > least[4]
+    budget = (least[1] + least[4]) // 2
+    result = bench.sgtc("model.onnx", "-o", "refused", *target[:4], "--memory", budget)
+    assert result.returncode == 1 and "--row-chunks 4: " in result.stderr, result.stderr
+
+
 def test_numbers_that_are_none(bench):
     model(bench, "gpt2", 64, 8)
     for word in ("-1", "some"):
