@@ -14,6 +14,7 @@ namespace sgtc::runtime {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr unsigned char kPoison = 0xFF;
 
 // The number that the first line of `path` starting with `key` holds; -1 if there is none.
 int64_t read_number(const char* path, const char* key) {
@@ -36,6 +37,17 @@ std::string gibibytes(int64_t bytes) {
 
 }  // namespace
 
+void Touched::add(const unsigned char* data, int64_t offset, int64_t count) {
+  for (int64_t begin = 0; begin < count; begin += kLine) {
+    const int64_t size = std::min(kLine, count - begin);
+    int64_t used = size;
+    while (used > 0 && data[begin + used - 1] == kPoison) --used;
+    if (used == 0) continue;
+    end = offset + begin + used;
+    bytes += size;
+  }
+}
+
 Arena::Arena(int64_t bytes, int64_t used) : bytes_(bytes), mapped_bytes_(bytes + kHugePage) {
   if (used > available_memory()) {
     die("memory",
@@ -55,11 +67,11 @@ Arena::Arena(int64_t bytes, int64_t used) : bytes_(bytes), mapped_bytes_(bytes +
 
 Arena::~Arena() { munmap(mapping_, static_cast<size_t>(mapped_bytes_)); }
 
-void Arena::poison() { std::memset(data_, 0xFF, static_cast<size_t>(bytes_)); }
+void Arena::poison() { std::memset(data_, kPoison, static_cast<size_t>(bytes_)); }
 
-int64_t Arena::touched_bytes() const {
-  int64_t touched = bytes_;
-  while (touched > 0 && data_[touched - 1] == 0xFF) --touched;
+Touched Arena::touched() const {
+  Touched touched;
+  touched.add(data_, 0, bytes_);
   return touched;
 }
 

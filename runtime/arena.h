@@ -5,6 +5,17 @@
 
 namespace sgtc::runtime {
 
+/// What has been changed of poisoned memory.
+struct Touched {
+  static constexpr int64_t kLine = 64;
+
+  int64_t end = 0;    // bytes up to the last one that has
+  int64_t bytes = 0;  // of all lines in which one has
+
+  /// Looks at `count` bytes that begin at `offset`, a multiple of a line.
+  void add(const unsigned char* data, int64_t offset, int64_t count);
+};
+
 class Arena {
  public:
   /// Reserves zeroed memory, aligned for huge pages, of which `used` bytes will be touched. Dies if
@@ -20,8 +31,8 @@ class Arena {
 
   /// Fills everything with 0xFF bytes: NaN for floats, -1 for integers.
   void poison();
-  /// After `poison`: bytes up to the last one that has been changed.
-  int64_t touched_bytes() const;
+  /// After `poison`.
+  Touched touched() const;
 
  private:
   unsigned char* mapping_ = nullptr;

@@ -36,7 +36,7 @@ class CpuDevice final : public Device {
   void set_trace(Trace* trace) override { trace_ = trace; }
   int64_t memory_used() const override;
   int64_t memory_total() const override;
-  int64_t touched_bytes() const override { return arena_.touched_bytes(); }
+  Touched touched() const override { return arena_.touched(); }
   ThreadPool& threads() override { return threads_; }
   std::string description() const override { return {}; }
 

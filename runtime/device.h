@@ -84,8 +84,8 @@ class Device {
   /// Bytes of the memory that kernels work in: the most in use so far, and all there is.
   virtual int64_t memory_used() const = 0;
   virtual int64_t memory_total() const = 0;
-  /// After poisoning: bytes of the arena up to the last one that has been changed.
-  virtual int64_t touched_bytes() const = 0;
+  /// After poisoning: what of the arena has been changed.
+  virtual Touched touched() const = 0;
   /// Threads of the host for work between steps.
   virtual ThreadPool& threads() = 0;
   /// For people; empty for the CPU.

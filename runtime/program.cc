@@ -99,11 +99,13 @@ void write_ranks_trace(Job& job, const std::string& path, const Trace& trace) {
   if (job.rank() == 0) require(write_trace(path, items));
 }
 
-// How far each rank has used its arena.
+// How much of its arena each rank has used.
 void print_touched(Job& job, Session& session) {
-  const std::vector<std::string> ranks =
-      job.all_gather(std::to_string(session.device().touched_bytes()) + " of " +
-                     std::to_string(session.arena().bytes()));
+  const Touched touched = session.device().touched();
+  const std::vector<std::string> ranks = job.all_gather(
+      std::to_string(touched.end) + " of " + std::to_string(session.arena().bytes()) + ", " +
+      std::to_string(touched.bytes) + " bytes in touched lines of " +
+      std::to_string(Touched::kLine));
   for (size_t r = 0; job.rank() == 0 && r < ranks.size(); ++r) {
     const std::string rank = ranks.size() == 1 ? "" : " of rank " + std::to_string(r);
     std::printf("arena%s: highest byte touched %s\n", rank.c_str(), ranks[r].c_str());

@@ -38,7 +38,7 @@ class CudaDevice final : public Device {
   std::optional<Measurements> measure() override;
   int64_t memory_used() const override { return memory_used_; }
   int64_t memory_total() const override { return memory_total_; }
-  int64_t touched_bytes() const override { return arena_.touched_bytes(); }
+  Touched touched() const override { return arena_.touched(); }
   ThreadPool& threads() override { return threads_; }
   std::string description() const override;
 

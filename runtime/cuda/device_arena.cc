@@ -66,18 +66,18 @@ void DeviceArena::poison() const {
   SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
 }
 
-int64_t DeviceArena::touched_bytes() const {
+Touched DeviceArena::touched() const {
   constexpr int64_t kPiece = int64_t{1} << 20;
   std::vector<unsigned char> piece(kPiece);
-  for (int64_t end = bytes(); end > 0;) {
-    const int64_t begin = std::max<int64_t>(end - kPiece, 0);
+  Touched touched;
+  for (int64_t begin = 0; begin < bytes(); begin += kPiece) {
+    const int64_t count = std::min(kPiece, bytes() - begin);
     SGTC_CUDA(driver_, cuMemcpyDtoHAsync_v2(piece.data(), base_ + static_cast<DeviceAddress>(begin),
-                                            static_cast<size_t>(end - begin), stream_));
+                                            static_cast<size_t>(count), stream_));
     SGTC_CUDA(driver_, cuStreamSynchronize(stream_));
-    while (end > begin && piece[static_cast<size_t>(end - begin - 1)] == 0xFF) --end;
-    if (end > begin) return end;
+    touched.add(piece.data(), begin, count);
   }
-  return 0;
+  return touched;
 }
 
 void DeviceArena::read(unsigned char* to) const {

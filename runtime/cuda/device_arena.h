@@ -33,8 +33,8 @@ class DeviceArena final : public CheckedMemory {
   void pin(std::vector<MemoryRange> pages);
   /// Fills everything with 0xFF bytes: NaN for floats, -1 for integers.
   void poison() const;
-  /// After `poison`: bytes up to the last one that has been changed.
-  int64_t touched_bytes() const;
+  /// After `poison`.
+  Touched touched() const;
   /// These return when the bytes are there.
   void upload(MemoryRange range) const;
   void download(MemoryRange range) const;
