@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,14 @@ class PassRunner {
   /// `program` ("train" or "evaluate") prefixes the names in dumps.
   PassRunner(const Options& options, std::string program);
 
-  /// Runs `pass` and checks its result. The failing pass is named in the InternalError.
-  Graph run(const std::string& name, const std::function<Graph()>& pass);
+  /// Runs a pass that makes a graph, or something with a member `graph`, and checks that. The
+  /// failing pass is named in the InternalError.
+  template <typename Pass>
+  auto run(const std::string& name, Pass&& pass) {
+    auto result = time(name, pass);
+    check(name, graph_of(result));
+    return result;
+  }
 
   /// Times a stage that does not make a graph.
   template <typename Stage>
@@ -34,7 +39,13 @@ class PassRunner {
 
  private:
   using Instant = std::chrono::steady_clock::time_point;
+  static const Graph& graph_of(const Graph& graph) { return graph; }
+  template <typename Result>
+  static const Graph& graph_of(const Result& result) {
+    return result.graph;
+  }
   void record(const std::string& name, Instant start);
+  void check(const std::string& name, const Graph& graph);
   void show(const std::string& name, const Graph& graph);
 
   const Options& options_;

@@ -44,10 +44,10 @@
 namespace sgtc {
 namespace {
 
-/// The graphs of one plan and their kernels, which point to the graphs; hence the heap.
+/// The graphs of one plan, which other plans may share, and their kernels, which point to them.
 struct Programs {
-  Graph train;
-  EvaluationLoss evaluation;
+  std::shared_ptr<const Graph> train;
+  std::shared_ptr<const EvaluationLoss> evaluation;
   PlanInput input;
   BuiltPlan built;      // with offsets
   WeightsBlob weights;  // of this plan and those before it
@@ -101,8 +101,9 @@ class Compilation {
  private:
   Graph training_graph(const Dims& dims, const Mesh& mesh, int64_t& row_chunks, PassRunner& passes);
   Graph find_attention(Graph graph, PassRunner& passes) const;
-  Differentiated with_gradients(const Graph& imported, const Graph& separated, PassRunner& passes);
-  Differentiated given_gradients(const Graph& imported, const Graph& separated);
+  Differentiated with_gradients(const Graph& imported, Graph separated, PassRunner& passes);
+  Differentiated given_gradients(const Graph& imported, Graph separated);
+  bool has_given_gradients() const { return !model_->given_gradients().empty(); }
   EvaluationLoss evaluation_graph(const Dims& dims, int64_t row_chunks, PassRunner& passes);
   void add_plan(const Dims& dims, const Mesh& mesh);
   void form_programs(Programs& programs, const Mesh& mesh, const StepShape& shape,
@@ -149,21 +150,22 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, int64_t& r
   });
   diagnostics_.checkpoint();
   if (stops_after("import")) return graph;
+  // The file's own gradients belong to the loss as it is in the file.
+  const Graph imported = has_given_gradients() ? graph : Graph();
   // Before differentiation: gradients then only ever add up over micro-batches.
-  Graph separated = passes.run("separate-loss", [&] {
-    return separate_loss(graph, options_.micro_batches, mesh.dp, loss_average(options_),
+  graph = passes.run("separate-loss", [&] {
+    return separate_loss(std::move(graph), options_.micro_batches, mesh.dp, loss_average(options_),
                          diagnostics_, last_batch(options_));
   });
   diagnostics_.checkpoint();
   // Before differentiation, so that the gradient too is one kernel; after the loss is analysed,
   // which sees the operators that the user wrote.
-  separated = find_attention(std::move(separated), passes);
-  Differentiated differentiated = with_gradients(graph, separated, passes);
+  graph = find_attention(std::move(graph), passes);
+  Differentiated differentiated = with_gradients(imported, std::move(graph), passes);
   // Before the update, which then works with the gradients of all replicas.
-  passes.run("replicate", [&] {
+  differentiated = passes.run("replicate", [&] {
     const bool shards = options_.shard == "optimizer";
-    differentiated = replicate(differentiated, shards ? Sharding::kOptimizer : Sharding::kNone);
-    return differentiated.graph;
+    return replicate(std::move(differentiated), shards ? Sharding::kOptimizer : Sharding::kNone);
   });
   // Appends the update phase: the graph of a whole step is there.
   graph = passes.run("add-optimizer", [&] {
@@ -185,27 +187,28 @@ Graph Compilation::find_attention(Graph graph, PassRunner& passes) const {
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.
-Differentiated Compilation::with_gradients(const Graph& imported, const Graph& separated,
+Differentiated Compilation::with_gradients(const Graph& imported, Graph separated,
                                            PassRunner& passes) {
-  Differentiated result{separated, {}};
-  if (model_->algorithm().present() && model_->algorithm().gradients.empty()) return result;
-  const bool given = !model_->given_gradients().empty();
-  passes.run(given ? "take-gradients" : "differentiate", [&] {
-    result = given ? given_gradients(imported, separated) : differentiate(separated, diagnostics_);
-    return result.graph;
-  });
+  if (model_->algorithm().present() && model_->algorithm().gradients.empty()) {
+    return {std::move(separated), {}};
+  }
+  Differentiated result =
+      has_given_gradients()
+          ? passes.run("take-gradients",
+                       [&] { return given_gradients(imported, std::move(separated)); })
+          : passes.run("differentiate", [&] { return differentiate(separated, diagnostics_); });
   diagnostics_.checkpoint();
   return result;
 }
 
-Differentiated Compilation::given_gradients(const Graph& imported, const Graph& separated) {
+Differentiated Compilation::given_gradients(const Graph& imported, Graph separated) {
   const double share = share_of_micro_batch(imported, options_.micro_batches, imported.replicas,
                                             loss_average(options_), diagnostics_);
   std::vector<GivenGradient> given;
   for (const NamedGradient& named : model_->given_gradients()) {
     given.push_back({named.parameter, named.gradient});
   }
-  return take_gradients(separated, given, share, diagnostics_);
+  return take_gradients(std::move(separated), given, share, diagnostics_);
 }
 
 EvaluationLoss Compilation::evaluation_graph(const Dims& dims, int64_t row_chunks,
@@ -219,16 +222,13 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, int64_t row_chunk
   repeated.checkpoint();
   // Adds sums that the runtime combines over all rows of an evaluation. A loss that is no such
   // sum was refused, or accepted as a mean of means, for training already.
-  EvaluationLoss evaluation;
-  passes.run("separate-evaluation-loss", [&] {
+  EvaluationLoss evaluation = passes.run("separate-evaluation-loss", [&] {
     Diagnostics exact;
-    evaluation =
+    EvaluationLoss loss =
         separate_evaluation_loss(imported, LossAverage::kExact, exact, last_batch(options_));
     if (last_batch(options_) == LastBatch::kPad) exact.checkpoint();
-    if (exact.has_errors()) {
-      evaluation = separate_evaluation_loss(imported, LossAverage::kMeanOfMeans, exact);
-    }
-    return evaluation.graph;
+    if (!exact.has_errors()) return loss;
+    return separate_evaluation_loss(imported, LossAverage::kMeanOfMeans, exact);
   });
   // As for training.
   evaluation.graph = find_attention(std::move(evaluation.graph), passes);
@@ -242,9 +242,10 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   PassRunner evaluate_passes(options_, "evaluate");
   auto programs = std::make_unique<Programs>();
   int64_t row_chunks = options_.row_chunks;
-  programs->train = training_graph(dims, mesh, row_chunks, train_passes);
+  programs->train = std::make_shared<Graph>(training_graph(dims, mesh, row_chunks, train_passes));
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
-    programs->evaluation = evaluation_graph(dims, row_chunks, evaluate_passes);
+    programs->evaluation =
+        std::make_shared<EvaluationLoss>(evaluation_graph(dims, row_chunks, evaluate_passes));
     if (stops_after("fuse")) {
       form_programs(*programs, mesh, {mesh.pp}, train_passes, evaluate_passes);
     } else {
@@ -269,8 +270,7 @@ std::unique_ptr<Programs> Compilation::fit(const Dims& dims, const Mesh& mesh,
     const StepFitter fit_other = [&](const Options& options, const Dims& sizes, const Mesh& shape) {
       const bool has_graphs = options.shard == options_.shard && sizes == dims &&
                               options.micro_batches == options_.micro_batches &&
-                              options.row_chunks == options_.row_chunks &&
-                              shape.dp == mesh.dp;
+                              options.row_chunks == options_.row_chunks && shape.dp == mesh.dp;
       return this->fit_other(options, sizes, shape, has_graphs ? &whole : nullptr);
     };
     refuse_memory(fitted, request, other_steps(options_, *model_, dims, mesh, fit_other));
@@ -284,7 +284,11 @@ FittedStep Compilation::fit_stages(const Dims& dims, const Mesh& mesh, const Pro
   const StepPlanner planner = [&](const Graph& graph, const StepShape& shape) {
     plans.push_back(std::make_unique<Programs>());
     Programs& programs = *plans.back();
-    programs.train = train_passes.run("rerun-nodes", [&] { return graph; });
+    programs.train = whole.train;
+    if (&graph != whole.train.get()) {
+      programs.train =
+          std::make_shared<Graph>(train_passes.run("rerun-nodes", [&] { return graph; }));
+    }
     programs.evaluation = whole.evaluation;
     form_programs(programs, mesh, shape, train_passes, evaluate_passes);
     schedule(dims, programs, train_passes);
@@ -292,7 +296,7 @@ FittedStep Compilation::fit_stages(const Dims& dims, const Mesh& mesh, const Pro
     return PlannedStep{&input.train.kernels, &input.train.placement, input.schedule,
                        &programs.built.plan};
   };
-  return fit_memory(whole.train, mesh.pp, memory_request(options_), hardware_, planner);
+  return fit_memory(*whole.train, mesh.pp, memory_request(options_), hardware_, planner);
 }
 
 /// Plans the step of other options, for comparison. `whole` has its graphs, if they are known.
@@ -309,8 +313,10 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   Programs made;
   if (whole == nullptr) {
     int64_t row_chunks = options.row_chunks;
-    made.train = other.training_graph(dims, mesh, row_chunks, train_passes);
-    made.evaluation = other.evaluation_graph(dims, row_chunks, evaluate_passes);
+    made.train =
+        std::make_shared<Graph>(other.training_graph(dims, mesh, row_chunks, train_passes));
+    made.evaluation =
+        std::make_shared<EvaluationLoss>(other.evaluation_graph(dims, row_chunks, evaluate_passes));
     whole = &made;
   }
   std::vector<std::unique_ptr<Programs>> plans;
@@ -326,8 +332,8 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
   input.in_flight = shape.in_flight;
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
-      mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(programs.train);
-  train = form_program(programs.train, parts, 0, kernel_target_, former_, train_passes);
+      mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(*programs.train);
+  train = form_program(*programs.train, parts, 0, kernel_target_, former_, train_passes);
   // Times are known: the last reduction over replicas gets something to hide behind.
   if (kernel_target_.is_gpu()) {
     train_passes.time("defer-gradients",
@@ -340,9 +346,9 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
                                 : partition_at(train, shape.begins, hardware_);
   });
   // An evaluation has other groups; they may not cross the stages that training has chosen.
-  const Graph& evaluation = programs.evaluation.graph;
+  const Graph& evaluation = programs.evaluation->graph;
   const std::vector<int64_t> stages = evaluation_stages(evaluation, train, placement);
-  const auto checked = static_cast<int64_t>(checked_nodes(programs.train).size());
+  const auto checked = static_cast<int64_t>(checked_nodes(*programs.train).size());
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
@@ -359,7 +365,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
     diagnostics_.checkpoint();
     input.communication_blocks = kCommunicationBlocks;
   }
-  for (const LossRatio& ratio : programs.evaluation.ratios) {
+  for (const LossRatio& ratio : programs.evaluation->ratios) {
     input.loss_terms.push_back({1.0, ratio.numerator, ratio.denominator, 0});
   }
   if (options_.schedule == "gpipe") input.schedule = PipelineSchedule::kGPipe;

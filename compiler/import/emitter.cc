@@ -64,11 +64,11 @@ ValueId Emitter::add(Op op, ValueIds operands, Attributes attributes) {
 
 bool Emitter::folds(Op op, const ValueIds& operands, const Attributes& attributes) const {
   if (has_effect(op)) return false;
-  std::vector<TensorType> types;
+  OperandTypes types;
   int64_t given = 0;
   for (ValueId id : operands) {
     if (graph_.value(id).kind != ValueKind::kConstant) return false;
-    types.push_back(graph_.type(id));
+    types.push_back(&graph_.type(id));
     given += element_count(graph_.shape(id));
   }
   const std::vector<TensorType> results = infer_types(op, types, attributes);

@@ -100,18 +100,27 @@ void Cloner::clone(const Node& node) {
 }
 
 void Cloner::copy_node(const Node& node) {
-  Graph::Context outer = std::exchange(target_.context(), {node.phase, node.id, {}});
   std::vector<ValueId> operands;
   operands.reserve(node.operands.size());
-  for (const ValueId operand : node.operands) operands.push_back((*this)[operand]);
+  bool same_types = true;
+  for (const ValueId operand : node.operands) {
+    operands.push_back((*this)[operand]);
+    same_types = same_types && target_.type(operands.back()) == source_.type(operand);
+  }
+  const Node& copy = same_types ? target_.add_copy(source_, node, std::move(operands))
+                                : add_retyped(node, std::move(operands));
+  for (size_t i = 0; i < node.results.size(); ++i) replace(node.results[i], copy.results[i]);
+}
+
+// A copy of which the results may have other types, like the operands.
+const Node& Cloner::add_retyped(const Node& node, std::vector<ValueId> operands) {
+  Graph::Context outer = std::exchange(target_.context(), {node.phase, node.id, node.sources});
   std::vector<std::string> names;
   names.reserve(node.results.size());
   for (const ValueId result : node.results) names.push_back(source_.value(result).name);
-  const std::vector<ValueId> results =
-      target_.add_named_node(node.op, std::move(operands), node.attributes, names);
-  target_.nodes.back().sources = node.sources;
-  for (size_t i = 0; i < results.size(); ++i) replace(node.results[i], results[i]);
+  target_.add_named_node(node.op, std::move(operands), node.attributes, names);
   target_.context() = std::move(outer);
+  return target_.nodes.back();
 }
 
 void Cloner::replace(ValueId old, ValueId replacement) {

@@ -42,6 +42,7 @@ class Cloner {
  private:
   void copy_leaves(const std::vector<bool>& keep);
   void copy_node(const Node& node);
+  const Node& add_retyped(const Node& node, std::vector<ValueId> operands);
 
   Graph owned_;  // the source, if it was given away
   const Graph& source_;

@@ -1,5 +1,6 @@
 #include "ir/graph.h"
 
+#include <algorithm>
 #include <array>
 
 #include "support/diagnostics.h"
@@ -21,6 +22,13 @@ DType control_dtype(const std::string& name) {
 }  // namespace
 
 std::string_view name_of(Phase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
+
+void Sources::add(const Sources& more) {
+  if (empty()) *this = more;
+  for (const std::string& name : more) {
+    if (std::find(begin(), end(), name) == end()) names_.own().push_back(name);
+  }
+}
 
 std::string_view name_of(StateRole role) { return kRoleNames[static_cast<size_t>(role)]; }
 
@@ -77,20 +85,24 @@ ValueId Graph::control(const std::string& name) {
 
 std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> operands, Attributes attributes,
                                      const std::string& result_name) {
-  const auto count = static_cast<size_t>(info(op).results);
-  return add_named_node(op, std::move(operands), std::move(attributes),
-                        std::vector<std::string>(count, result_name));
+  const std::string name = result_name;  // which a value of this graph may have, that moves
+  return append(op, std::move(operands), std::move(attributes), {&name, 1}).results;
 }
 
 std::vector<ValueId> Graph::add_named_node(Op op, std::vector<ValueId> operands,
                                            Attributes attributes,
                                            const std::vector<std::string>& names) {
-  std::vector<TensorType> types;
-  types.reserve(operands.size());
-  for (const ValueId operand : operands) types.push_back(type(operand));
-  types = infer_types(op, types, attributes);
-  SGTC_CHECK(names.size() == types.size(),
+  SGTC_CHECK(names.size() == static_cast<size_t>(info(op).results),
              "wrong number of result names for " + std::string(name_of(op)));
+  return append(op, std::move(operands), std::move(attributes), names).results;
+}
+
+// With one name it is that of all results.
+const Node& Graph::append(Op op, std::vector<ValueId> operands, Attributes attributes,
+                          std::span<const std::string> names) {
+  OperandTypes operand_types;
+  for (const ValueId operand : operands) operand_types.push_back(&type(operand));
+  std::vector<TensorType> types = infer_types(op, operand_types, attributes);
   Node node;
   node.op = op;
   node.operands = std::move(operands);
@@ -101,20 +113,35 @@ std::vector<ValueId> Graph::add_named_node(Op op, std::vector<ValueId> operands,
   node.sources = context_.sources;
   node.results.reserve(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
-    Value result;
-    result.name = names[i].empty() ? std::string(name_of(op)) : names[i];
-    result.type = std::move(types[i]);
-    result.producer = static_cast<NodeId>(nodes.size());
-    node.results.push_back(add_value(std::move(result)));
+    const std::string& name = names[std::min(i, names.size() - 1)];
+    node.results.push_back(
+        add_result(name.empty() ? std::string(name_of(op)) : name, std::move(types[i])));
   }
   nodes.push_back(std::move(node));
-  return nodes.back().results;
+  return nodes.back();
+}
+
+const Node& Graph::add_copy(const Graph& source, const Node& node, std::vector<ValueId> operands) {
+  Node copy;
+  copy.op = node.op;
+  copy.operands = std::move(operands);
+  copy.attributes = node.attributes;
+  copy.phase = node.phase;
+  copy.id = node.id;
+  copy.sources = node.sources;
+  reserve_ids(copy.id);
+  copy.results.reserve(node.results.size());
+  for (const ValueId result : node.results) {
+    copy.results.push_back(add_result(source.value(result).name, source.type(result)));
+  }
+  nodes.push_back(std::move(copy));
+  return nodes.back();
 }
 
 ValueId Graph::add(Op op, std::vector<ValueId> operands, Attributes attributes,
                    const std::string& result_name) {
   SGTC_CHECK(info(op).results == 1, std::string(name_of(op)) + " has several results");
-  return add_node(op, std::move(operands), std::move(attributes), result_name)[0];
+  return append(op, std::move(operands), std::move(attributes), {&result_name, 1}).results[0];
 }
 
 const Node* Graph::producer(ValueId id) const {
@@ -122,39 +149,50 @@ const Node* Graph::producer(ValueId id) const {
   return node == kNone ? nullptr : &nodes[static_cast<size_t>(node)];
 }
 
-ValueId Graph::find(const std::string& name) const {
-  const auto entry = names_.find(name);
-  return entry == names_.end() ? kNone : entry->second;
-}
-
 std::string Graph::unique_name(const std::string& wanted) {
-  if (names_.count(wanted) == 0) return wanted;
+  if (find(wanted) == kNone) return wanted;
   int64_t& suffix = next_suffix_[wanted];
   std::string name;
   do {
     name = wanted + '_' + std::to_string(++suffix);
-  } while (names_.count(name) != 0);
+  } while (find(name) != kNone);
   return name;
 }
 
 ValueId Graph::add_value(Value value) {
-  const auto id = static_cast<ValueId>(values.size());
-  if (!names_.try_emplace(value.name, id).second) {
-    value.name = unique_name(value.name);
-    names_.emplace(value.name, id);
-  }
+  if (find(value.name) != kNone) value.name = unique_name(value.name);
   values.push_back(std::move(value));
-  return id;
+  names_.add_last(values);
+  return static_cast<ValueId>(values.size()) - 1;
 }
 
-std::vector<std::vector<NodeId>> users_of(const Graph& graph) {
-  std::vector<std::vector<NodeId>> users(graph.values.size());
+ValueId Graph::add_result(const std::string& name, TensorType type) {
+  Value result;
+  result.name = name;
+  result.type = std::move(type);
+  result.producer = static_cast<NodeId>(nodes.size());
+  return add_value(std::move(result));
+}
+
+std::vector<Users> users_of(const Graph& graph) {
+  std::vector<Users> users(graph.values.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const ValueId operand : graph.nodes[i].operands) {
       users[static_cast<size_t>(operand)].push_back(static_cast<NodeId>(i));
     }
   }
   return users;
+}
+
+std::vector<int64_t> count_uses(const Graph& graph) {
+  std::vector<int64_t> uses(graph.values.size(), 0);
+  const auto count = [&](ValueId id) { ++uses[static_cast<size_t>(id)]; };
+  for (const Node& node : graph.nodes) {
+    std::for_each(node.operands.begin(), node.operands.end(), count);
+  }
+  for (const Output& output : graph.outputs) count(output.value);
+  for (const Update& update : graph.updates) count(update.value);
+  return uses;
 }
 
 std::set<ValueId> states_behind(const Graph& graph, ValueId id) {

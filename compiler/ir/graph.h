@@ -21,12 +21,16 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ir/attributes.h"
 #include "ir/literal.h"
+#include "ir/name_table.h"
 #include "ir/ops.h"
+#include "support/copy_on_write.h"
+#include "support/inline_vector.h"
 
 namespace sgtc {
 
@@ -76,6 +80,28 @@ inline const Shape& whole_shape(const Value& state) {
   return state.whole.empty() ? state.type.shape : state.whole;
 }
 
+/// Names of the ONNX nodes that a node came from.
+class Sources {
+ public:
+  Sources() = default;
+  Sources(std::vector<std::string> names) : names_(std::move(names)) {}
+  Sources(std::initializer_list<std::string> names) : names_(std::vector<std::string>(names)) {}
+
+  bool empty() const { return names_->empty(); }
+  size_t size() const { return names_->size(); }
+  const std::string& front() const { return names_->front(); }
+  const std::string& operator[](size_t i) const { return (*names_)[i]; }
+  std::vector<std::string>::const_iterator begin() const { return names_->begin(); }
+  std::vector<std::string>::const_iterator end() const { return names_->end(); }
+  bool operator==(const Sources& other) const { return *names_ == *other.names_; }
+
+  /// Adds the names of `more` that are new.
+  void add(const Sources& more);
+
+ private:
+  CopyOnWrite<std::vector<std::string>> names_;
+};
+
 struct Node {
   Op op = Op::kAdd;
   std::vector<ValueId> operands;
@@ -84,8 +110,7 @@ struct Node {
   Phase phase = Phase::kForward;
   /// Given at import and kept by clones: keys random numbers and the order of gradient uses.
   int64_t id = 0;
-  /// Names of the ONNX nodes that it came from; gradients keep the source of their forward node.
-  std::vector<std::string> sources;
+  Sources sources;  // gradients keep that of their forward node
 };
 
 /// A named result of the program. `loss` of a training graph is outputs[0].
@@ -136,11 +161,15 @@ class Graph {
   std::vector<ValueId> add_named_node(Op op, std::vector<ValueId> operands, Attributes attributes,
                                       const std::vector<std::string>& names);
 
+  /// Appends a copy of a node of `source` with its phase, id, sources, and names and types of
+  /// results. `operands` must have the types of the node's.
+  const Node& add_copy(const Graph& source, const Node& node, std::vector<ValueId> operands);
+
   /// What appended nodes inherit.
   struct Context {
     Phase phase = Phase::kForward;
     int64_t id = 0;  // 0: the next free id
-    std::vector<std::string> sources;
+    Sources sources;
   };
   Context& context() { return context_; }
   int64_t next_id() { return ++last_id_; }
@@ -156,14 +185,18 @@ class Graph {
   /// The node that computes `id`, or null for a leaf.
   const Node* producer(ValueId id) const;
   /// The id of the value called `name`, or kNone.
-  ValueId find(const std::string& name) const;
+  ValueId find(const std::string& name) const { return names_.find(values, name); }
   std::string unique_name(const std::string& wanted);
 
  private:
   ValueId add_value(Value value);
+  ValueId add_result(const std::string& name, TensorType type);
+  const Node& append(Op op, std::vector<ValueId> operands, Attributes attributes,
+                     std::span<const std::string> names);
+
   Context context_;
   int64_t last_id_ = 0;
-  std::map<std::string, ValueId> names_;
+  NameTable names_;
   std::map<std::string, int64_t> next_suffix_;
 };
 
@@ -177,8 +210,13 @@ std::string to_text(const Graph& graph);
 /// Throws Error with line and column.
 Graph parse_graph(const std::string& text);
 
-/// Users of each value: node indices in execution order, a node once per operand position.
-std::vector<std::vector<NodeId>> users_of(const Graph& graph);
+/// Users of a value: node indices in execution order, a node once per operand position.
+using Users = InlineVector<NodeId, 4>;
+/// Those of each value.
+std::vector<Users> users_of(const Graph& graph);
+
+/// How many operands, outputs and updates each value is.
+std::vector<int64_t> count_uses(const Graph& graph);
 
 /// The states with a path of float values to `id`: those that its gradient may reach.
 std::set<ValueId> states_behind(const Graph& graph, ValueId id);

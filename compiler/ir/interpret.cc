@@ -47,8 +47,8 @@ uint64_t key_of(const std::string& name) {
 
 std::vector<Tensor> evaluate(Op op, const std::vector<const Tensor*>& operands,
                              const Attributes& attributes, const EvaluationContext& context) {
-  std::vector<TensorType> types;
-  for (const Tensor* operand : operands) types.push_back(operand->type);
+  OperandTypes types;
+  for (const Tensor* operand : operands) types.push_back(&operand->type);
   std::vector<Tensor> results;
   for (TensorType& type : infer_types(op, types, attributes)) results.emplace_back(std::move(type));
   dispatch({op, operands, attributes, context, results});

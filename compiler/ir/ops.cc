@@ -223,7 +223,7 @@ std::optional<Op> op_from_name(std::string_view name) {
   return found == by_name.end() ? std::nullopt : std::optional<Op>(found->second);
 }
 
-std::vector<TensorType> infer_types(Op op, const std::vector<TensorType>& operands,
+std::vector<TensorType> infer_types(Op op, const OperandTypes& operands,
                                     const Attributes& attributes) {
   const Entry& e = entry(op);
   try {

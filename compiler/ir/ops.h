@@ -21,6 +21,7 @@
 #include "ir/attributes.h"
 #include "ir/shape.h"
 #include "support/dtype.h"
+#include "support/inline_vector.h"
 
 namespace sgtc {
 
@@ -192,9 +193,11 @@ const OpInfo& info(Op op);
 inline std::string_view name_of(Op op) { return info(op).name; }
 std::optional<Op> op_from_name(std::string_view name);
 
+using OperandTypes = InlineVector<const TensorType*, 4>;
+
 /// Result types of `op`: the only shape rules of the compiler. Throws Error that states expected
 /// and found when operands or attributes do not fit; the caller adds the node's name.
-std::vector<TensorType> infer_types(Op op, const std::vector<TensorType>& operands,
+std::vector<TensorType> infer_types(Op op, const OperandTypes& operands,
                                     const Attributes& attributes);
 
 }  // namespace sgtc

@@ -351,7 +351,7 @@ class Parser {
 
   int64_t id() { return scanner_.accept('#') ? integer() : 0; }
 
-  std::vector<std::string> sources() {
+  Sources sources() {
     std::vector<std::string> names;
     while (scanner_.peek() == '"') names.push_back(scanner_.quoted());
     return names;

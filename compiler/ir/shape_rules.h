@@ -13,13 +13,13 @@ using Types = std::vector<TensorType>;
 /// What a rule sees of a node; operand counts and attribute names are checked already.
 struct Call {
   Op op;
-  const Types& operands;
+  const OperandTypes& operands;
   const Attributes& attributes;
 
-  const TensorType& operand(size_t i) const { return operands[i]; }
-  const Shape& shape(size_t i) const { return operands[i].shape; }
-  int64_t rank(size_t i) const { return static_cast<int64_t>(operands[i].shape.size()); }
-  DType dtype(size_t i) const { return operands[i].dtype; }
+  const TensorType& operand(size_t i) const { return *operands[i]; }
+  const Shape& shape(size_t i) const { return operands[i]->shape; }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(operands[i]->shape.size()); }
+  DType dtype(size_t i) const { return operands[i]->dtype; }
 
   // Attributes; a missing one or one of another type is an Error.
   int64_t integer(const std::string& name) const;

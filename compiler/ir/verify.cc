@@ -1,6 +1,5 @@
 #include <set>
 #include <string_view>
-#include <unordered_set>
 
 #include "ir/graph.h"
 #include "support/diagnostics.h"
@@ -42,10 +41,11 @@ class Verifier {
   const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_values() const {
-    std::unordered_set<std::string_view> names;
-    names.reserve(graph_.values.size());
-    for (const Value& value : graph_.values) {
-      if (!names.insert(value.name).second) fail('%' + value.name, "names must be unique");
+    for (size_t id = 0; id < graph_.values.size(); ++id) {
+      const Value& value = graph_.values[id];
+      if (graph_.find(value.name) != static_cast<ValueId>(id)) {
+        fail('%' + value.name, "names must be unique");
+      }
       for (const int64_t size : value.type.shape) {
         if (size < 0) fail('%' + value.name, "sizes must not be negative");
       }
@@ -85,14 +85,15 @@ class Verifier {
 
   void check_leaf_list(const std::vector<ValueId>& list, ValueKind kind,
                        const std::string& what) const {
-    std::set<ValueId> seen;
+    std::vector<bool> seen(graph_.values.size(), false);
     for (const ValueId id : list) {
-      if (!is_value(id) || graph_.value(id).kind != kind || !seen.insert(id).second) {
+      if (!is_value(id) || graph_.value(id).kind != kind || seen[static_cast<size_t>(id)]) {
         fail(what, "must list each leaf of that kind once and nothing else");
       }
+      seen[static_cast<size_t>(id)] = true;
     }
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-      if (graph_.value(id).kind == kind && seen.count(id) == 0) {
+      if (graph_.value(id).kind == kind && !seen[static_cast<size_t>(id)]) {
         fail('%' + name(id), "is missing in the list of " + what);
       }
     }
@@ -166,11 +167,11 @@ class Verifier {
   }
 
   void check_result_types(const Node& node) const {
+    OperandTypes operands;
+    for (const ValueId operand : node.operands) operands.push_back(&graph_.type(operand));
     std::vector<TensorType> types;
-    types.reserve(node.operands.size());
-    for (const ValueId operand : node.operands) types.push_back(graph_.type(operand));
     try {
-      types = infer_types(node.op, types, node.attributes);
+      types = infer_types(node.op, operands, node.attributes);
     } catch (const Error& error) {
       fail(describe(node), error.what());
     }
@@ -183,7 +184,7 @@ class Verifier {
   }
 
   void check_outputs() const {
-    std::set<std::string> names;
+    std::set<std::string_view> names;
     for (const Output& output : graph_.outputs) {
       if (!names.insert(output.name).second) fail("output " + output.name, "names must be unique");
       check_use("output " + output.name, output.value);

@@ -1,7 +1,6 @@
 #include "passes/affine_index.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 namespace sgtc {
@@ -116,20 +115,21 @@ Delinearized delinearize(const AffineIndex& index, const Shape& shape,
       result.split = *division.split;
       return result;
     }
-    result.map[d] = division.remainder;
-    rest = division.quotient;
+    result.map[d] = std::move(division.remainder);
+    rest = std::move(division.quotient);
   }
-  if (outermost < shape.size()) result.map[outermost] = rest;
+  if (outermost < shape.size()) result.map[outermost] = std::move(rest);
   result.outcome = Delinearized::Outcome::kDone;
   return result;
 }
 
 bool is_bijective(const AffineIndex& index, int64_t count, const std::vector<Atom>& atoms,
-                  const std::vector<bool>& over) {
+                  Over over) {
   if (!index.computed.empty() || index.constant != 0) return false;
   std::vector<std::pair<int64_t, int64_t>> digits;  // coefficient, extent
+  digits.reserve(atoms.size());
   for (size_t i = 0; i < atoms.size(); ++i) {
-    if (!over[i]) {
+    if (over == Over::kParallel && atoms[i].reduced) {
       if (index.coefficients[i] != 0) return false;
       continue;
     }
@@ -145,13 +145,11 @@ bool is_bijective(const AffineIndex& index, int64_t count, const std::vector<Ato
 }
 
 std::string to_string(const AffineIndex& index) {
-  std::ostringstream text;
-  const char* separator = "";
+  std::string text;
   auto append = [&](int64_t coefficient, char kind, int64_t number) {
-    text << separator;
-    if (coefficient != 1) text << coefficient << "*";
-    text << kind << number;
-    separator = " + ";
+    if (!text.empty()) text += " + ";
+    if (coefficient != 1) text += std::to_string(coefficient) + '*';
+    text += kind + std::to_string(number);
   };
   for (size_t i = 0; i < index.coefficients.size(); ++i) {
     if (index.coefficients[i] != 0) append(index.coefficients[i], 'a', static_cast<int64_t>(i));
@@ -159,9 +157,9 @@ std::string to_string(const AffineIndex& index) {
   for (const AffineIndex::Computed& term : index.computed) {
     append(term.coefficient, 'e', term.expression);
   }
-  bool is_zero = index.constant == 0 && *separator == '\0';
-  if (index.constant != 0 || is_zero) text << separator << index.constant;
-  return text.str();
+  if (text.empty()) return std::to_string(index.constant);
+  if (index.constant != 0) text += " + " + std::to_string(index.constant);
+  return text;
 }
 
 }  // namespace sgtc

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/shape.h"
+#include "support/inline_vector.h"
 
 namespace sgtc {
 
@@ -29,8 +30,8 @@ struct AffineIndex {
     bool operator==(const Computed&) const = default;
   };
 
-  std::vector<int64_t> coefficients;  // one per atom of the nest
-  std::vector<Computed> computed;     // ascending by expression, coefficients not 0
+  InlineVector<int64_t, 6> coefficients;  // one per atom of the nest
+  std::vector<Computed> computed;         // ascending by expression, coefficients not 0
   int64_t constant = 0;
 
   AffineIndex() = default;
@@ -75,10 +76,13 @@ struct Delinearized {
 Delinearized delinearize(const AffineIndex& index, const Shape& shape,
                          const std::vector<Atom>& atoms);
 
+/// Some of the atoms of a nest.
+enum class Over : uint8_t { kAll, kParallel };
+
 /// True when the index takes every value of [0, count) exactly once while the atoms selected by
 /// `over` run through their extents, and depends on no other atom.
 bool is_bijective(const AffineIndex& index, int64_t count, const std::vector<Atom>& atoms,
-                  const std::vector<bool>& over);
+                  Over over);
 
 /// "3*a0 + a2 + 1*e5 + 7".
 std::string to_string(const AffineIndex& index);

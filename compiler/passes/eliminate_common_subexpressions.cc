@@ -1,8 +1,7 @@
 #include "passes/eliminate_common_subexpressions.h"
 
-#include <algorithm>
 #include <map>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -13,13 +12,14 @@ namespace {
 
 constexpr size_t kMostConstantBytes = size_t{1} << 24;
 
-using NodeKey = std::tuple<Op, Phase, std::vector<ValueId>, std::map<std::string, Attribute>>;
-using ConstantKey = std::tuple<DType, Shape, std::string>;
+using NodeKey = std::tuple<Op, Phase, std::vector<ValueId>, Attributes>;
+using ConstantKey = std::tuple<DType, Shape, std::string_view>;
 
 ConstantKey key_of(const Literal& literal) {
   const auto bytes = literal.bytes();
-  return {literal.dtype(), literal.shape(),
-          std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
+  return {literal.dtype(),
+          literal.shape(),
+          {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
 }
 
 void merge_constants(const Graph& graph, Cloner& cloner) {
@@ -29,14 +29,6 @@ void merge_constants(const Graph& graph, Cloner& cloner) {
     if (value.kind != ValueKind::kConstant) continue;
     if (value.literal->bytes().size() > kMostConstantBytes) continue;
     cloner.replace(id, first.emplace(key_of(*value.literal), cloner[id]).first->second);
-  }
-}
-
-void add_sources(Node& node, const std::vector<std::string>& sources) {
-  for (const std::string& source : sources) {
-    if (std::find(node.sources.begin(), node.sources.end(), source) == node.sources.end()) {
-      node.sources.push_back(source);
-    }
   }
 }
 
@@ -62,8 +54,8 @@ Graph eliminate_common_subexpressions(Graph graph) {
     }
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) operands.push_back(cloner[operand]);
-    const auto [entry, is_new] = first.emplace(
-        NodeKey{node.op, node.phase, std::move(operands), node.attributes.map()}, &node);
+    const auto [entry, is_new] =
+        first.emplace(NodeKey{node.op, node.phase, std::move(operands), node.attributes}, &node);
     if (is_new) {
       cloner.clone(node);
       continue;
@@ -71,7 +63,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
     Graph& target = cloner.target();
     const ValueId result = cloner[entry->second->results[0]];
     Node& kept = target.nodes[static_cast<size_t>(target.value(result).producer)];
-    add_sources(kept, node.sources);
+    kept.sources.add(node.sources);
     for (size_t i = 0; i < node.results.size(); ++i) {
       cloner.replace(node.results[i], kept.results[i]);
     }

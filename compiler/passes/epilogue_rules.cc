@@ -26,7 +26,7 @@ bool waits_for_loop(const GroupGraph& groups, GroupId reader, GroupId anchor) {
 
 // For each node whether loop operators of its phase lead to a reduction and none of them rounds.
 std::vector<bool> ways_to_reductions(const Graph& graph) {
-  const std::vector<std::vector<NodeId>> users = users_of(graph);
+  const std::vector<Users> users = users_of(graph);
   std::vector<bool> reaches(graph.nodes.size(), false);
   for (NodeId id = static_cast<NodeId>(graph.nodes.size()); id-- > 0;) {
     const Node& node = graph.node(id);

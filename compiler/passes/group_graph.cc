@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <set>
 #include <utility>
 
 #include "passes/build_loop_nest.h"
@@ -77,12 +76,13 @@ void GroupGraph::set_interface(Group& group) const {
 
 std::vector<GroupId> GroupGraph::producers(GroupId id) const {
   const Group& group = groups_[static_cast<size_t>(id)];
-  std::set<NodeId, std::greater<>> nodes;
+  std::vector<NodeId> nodes;
   for (ValueId input : group.inputs) {
     const Value& value = graph_.value(input);
     if (value.kind != ValueKind::kResult) continue;
-    if (graph_.node(value.producer).phase == group.phase) nodes.insert(value.producer);
+    if (graph_.node(value.producer).phase == group.phase) nodes.push_back(value.producer);
   }
+  std::sort(nodes.begin(), nodes.end(), std::greater<>());
   std::vector<GroupId> result;
   for (NodeId node : nodes) {
     GroupId producer = group_of(node);
@@ -129,7 +129,7 @@ bool GroupGraph::has_one_consumer(GroupId id, GroupId consumer) const {
            group_of(user) != consumer;
   };
   return std::all_of(group.outputs.begin(), group.outputs.end(), [&](ValueId output) {
-    const std::vector<NodeId>& users = users_[static_cast<size_t>(output)];
+    const Users& users = users_[static_cast<size_t>(output)];
     return std::none_of(users.begin(), users.end(), is_other);
   });
 }
@@ -169,6 +169,7 @@ Group GroupGraph::merged(GroupId a, GroupId b) const {
   const Group& second = (*this)[b];
   group.phase = first.phase;
   group.anchor = std::max(first.anchor, second.anchor);
+  group.nodes.reserve(first.nodes.size() + second.nodes.size());
   std::merge(first.nodes.begin(), first.nodes.end(), second.nodes.begin(), second.nodes.end(),
              std::back_inserter(group.nodes));
   set_interface(group);

@@ -47,7 +47,7 @@ class GroupGraph {
   bool contains(const Group& group, NodeId node) const;
 
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<Users> users_;
   std::vector<bool> is_result_;  // per value: an output or the new value of a state
   std::vector<Group> groups_;
   std::vector<GroupId> group_of_;

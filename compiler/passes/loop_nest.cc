@@ -36,7 +36,7 @@ void join(LoopNest& nest, size_t outer) {
   nest.atoms[outer].extent *= nest.atoms[outer + 1].extent;
   nest.atoms.erase(nest.atoms.begin() + static_cast<int64_t>(outer) + 1);
   for_each_index(nest, [&](AffineIndex& index) {
-    index.coefficients.erase(index.coefficients.begin() + static_cast<int64_t>(outer));
+    index.coefficients.erase(index.coefficients.begin() + outer);
   });
 }
 

@@ -5,47 +5,65 @@
 
 namespace sgtc {
 
-void append_key(const AffineIndex& index, std::vector<int64_t>& key) {
-  key.insert(key.end(), index.coefficients.begin(), index.coefficients.end());
-  key.push_back(static_cast<int64_t>(index.computed.size()));
-  for (const AffineIndex::Computed& term : index.computed) {
-    key.push_back(term.expression);
-    key.push_back(term.coefficient);
-  }
-  key.push_back(index.constant);
-}
-
-void append_key(const std::vector<Guard>& guards, std::vector<int64_t>& key) {
-  key.push_back(static_cast<int64_t>(guards.size()));
-  for (const Guard& guard : guards) {
-    append_key(guard.index, key);
-    key.push_back(guard.low);
-    key.push_back(guard.high);
-  }
-}
-
 namespace {
 
-std::vector<int64_t> key_of(const Expression& expression) {
-  std::vector<int64_t> key;
-  key.reserve(16 + expression.operands.size() + expression.index.coefficients.size());
-  key = {static_cast<int64_t>(expression.kind),           static_cast<int64_t>(expression.op),
-         static_cast<int64_t>(expression.dtype),          expression.argument,
-         std::bit_cast<int64_t>(expression.real),         expression.integer,
-         static_cast<int64_t>(expression.operands.size())};
-  key.insert(key.end(), expression.operands.begin(), expression.operands.end());
-  append_key(expression.index, key);
-  append_key(expression.guards, key);
-  return key;
+class Hash {
+ public:
+  void add(int64_t number) {
+    value_ = (value_ ^ static_cast<uint64_t>(number)) * 0x9e3779b97f4a7c15u;
+    value_ ^= value_ >> 32;
+  }
+  void add(const AffineIndex& index) {
+    for (const int64_t coefficient : index.coefficients) add(coefficient);
+    for (const AffineIndex::Computed& term : index.computed) {
+      add(term.expression);
+      add(term.coefficient);
+    }
+    add(index.constant);
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+uint64_t hash_of(const Expression& expression) {
+  Hash hash;
+  hash.add(static_cast<int64_t>(expression.kind));
+  hash.add(static_cast<int64_t>(expression.op));
+  hash.add(static_cast<int64_t>(expression.dtype));
+  hash.add(expression.argument);
+  hash.add(std::bit_cast<int64_t>(expression.real));
+  hash.add(expression.integer);
+  for (const ExpressionId operand : expression.operands) hash.add(operand);
+  hash.add(expression.index);
+  for (const Guard& guard : expression.guards) {
+    hash.add(guard.index);
+    hash.add(guard.low);
+    hash.add(guard.high);
+  }
+  return hash.value();
+}
+
+bool are_equal(const Expression& a, const Expression& b) {
+  return a.kind == b.kind && a.op == b.op && a.dtype == b.dtype && a.argument == b.argument &&
+         std::bit_cast<int64_t>(a.real) == std::bit_cast<int64_t>(b.real) &&
+         a.integer == b.integer && a.operands == b.operands && a.index == b.index &&
+         a.guards == b.guards;
 }
 
 }  // namespace
 
 ExpressionId NestBody::add(Expression expression) {
-  auto [at, inserted] =
-      interned_.try_emplace(key_of(expression), static_cast<ExpressionId>(expressions_.size()));
-  if (inserted) expressions_.push_back(std::move(expression));
-  return at->second;
+  const uint64_t hash = hash_of(expression);
+  for (size_t id = 0; id < hashes_.size(); ++id) {
+    if (hashes_[id] == hash && are_equal(expressions_[id], expression)) {
+      return static_cast<ExpressionId>(id);
+    }
+  }
+  hashes_.push_back(hash);
+  expressions_.push_back(std::move(expression));
+  return static_cast<ExpressionId>(expressions_.size()) - 1;
 }
 
 ExpressionId NestBody::constant(DType dtype, double real, int64_t integer) {

@@ -1,7 +1,7 @@
 // The expressions of a nest under construction: interned, so that equal ones exist once.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <vector>
 
 #include "passes/loop_nest.h"
@@ -11,6 +11,11 @@ namespace sgtc {
 class NestBody {
  public:
   explicit NestBody(const Graph& graph) : graph_(graph) {}
+
+  void reserve(size_t expressions) {
+    expressions_.reserve(expressions);
+    hashes_.reserve(expressions);
+  }
 
   /// The id of the expression, which is added unless an equal one exists.
   ExpressionId add(Expression expression);
@@ -34,11 +39,7 @@ class NestBody {
   const Graph& graph_;
   std::vector<Expression> expressions_;
   std::vector<NestArgument> arguments_;
-  std::map<std::vector<int64_t>, ExpressionId> interned_;
+  std::vector<uint64_t> hashes_;  // of the expressions
 };
-
-/// Appends numbers that identify an index or guards: for keys of maps.
-void append_key(const AffineIndex& index, std::vector<int64_t>& key);
-void append_key(const std::vector<Guard>& guards, std::vector<int64_t>& key);
 
 }  // namespace sgtc

@@ -1,7 +1,8 @@
 #include "passes/nest_cost.h"
 
 #include <algorithm>
-#include <set>
+#include <cstdint>
+#include <vector>
 
 namespace sgtc {
 namespace {
@@ -114,16 +115,20 @@ double estimate_cycles(const LoopNest& nest) {
     }
   }
   double cycles = kLaunchCycles;
-  std::set<int32_t> cached;  // arguments that an earlier sweep has read
-  for (const std::vector<ExpressionId>& sweep : element_work(nest)) {
-    std::set<int32_t> read;
-    for (ExpressionId id : sweep) {
+  // Of each argument the first sweep that reads it: later ones find it in a cache.
+  std::vector<size_t> first_sweep(nest.arguments.size(), SIZE_MAX);
+  const std::vector<std::vector<ExpressionId>> work = element_work(nest);
+  for (size_t sweep = 0; sweep < work.size(); ++sweep) {
+    for (ExpressionId id : work[sweep]) {
       const Expression& expression = nest.expressions[static_cast<size_t>(id)];
-      bool is_cached = cached.count(expression.argument) != 0;
+      bool is_cached = false;
+      if (expression.kind == Expression::Kind::kLoad) {
+        size_t& first = first_sweep[static_cast<size_t>(expression.argument)];
+        first = std::min(first, sweep);
+        is_cached = first < sweep;
+      }
       cycles += element_vectors * expression_cycles(nest, expression, is_cached);
-      if (expression.kind == Expression::Kind::kLoad) read.insert(expression.argument);
     }
-    cached.insert(read.begin(), read.end());
   }
   for (const Expression& expression : nest.expressions) {
     if (expression.level == Level::kElement) continue;

@@ -6,6 +6,10 @@
 namespace sgtc {
 
 bool NestWalk::run() {
+  const size_t usual = 2 * request_.nodes.size() + 2;  // results and what they are computed from
+  body_.reserve(usual);
+  visited_.reserve(usual);
+  places_.reserve(usual);
   if (request_.given != kNone && !follow_given()) return false;
   for (size_t i = request_.outputs.size(); i-- > 0;) {
     if (!store(request_.outputs[i])) return false;
@@ -37,12 +41,12 @@ bool NestWalk::store(ValueId output) {
   Store store;
   store.argument = written_argument(output);
   store.value = expression;
-  store.index = index;
+  store.index = std::move(index);
   if (source != output) {
     store.micro_batches = graph_.producer(output)->attributes.integer("micro_batches");
     store.micro_batch_stride = element_count(graph_.shape(source));
   }
-  stores_.push_back(store);
+  stores_.push_back(std::move(store));
   return true;
 }
 
@@ -57,24 +61,19 @@ int32_t NestWalk::written_argument(ValueId output) {
 
 // A place where the walk has computed the value already and meets each element once.
 bool NestWalk::find_storable(ValueId value, AffineIndex* index, ExpressionId* expression) {
-  int64_t count = element_count(graph_.shape(value));
-  std::vector<bool> all(atoms_.size(), true);
-  std::vector<bool> parallel;
-  for (const Atom& atom : atoms_) parallel.push_back(!atom.reduced);
-  const auto [begin, end] = visited_.equal_range(value);
-  for (auto at = begin; at != end; ++at) {
-    const Visited& visited = at->second;
-    if (!visited.guards.empty()) continue;
-    AffineIndex linear = linear_index(*visited.map, graph_.shape(value), atoms_.size());
-    if (!is_bijective(linear, count, atoms_, all) &&
-        !is_bijective(linear, count, atoms_, parallel)) {
-      continue;
+  const Shape& shape = graph_.shape(value);
+  const int64_t count = element_count(shape);
+  return any_visited(value, [&](const Visited& visited) {
+    if (!visited.guards.empty()) return false;
+    AffineIndex linear = linear_index(maps_[visited.map], shape, atoms_.size());
+    if (!is_bijective(linear, count, atoms_, Over::kAll) &&
+        !is_bijective(linear, count, atoms_, Over::kParallel)) {
+      return false;
     }
-    *index = linear;
+    *index = std::move(linear);
     *expression = visited.expression;
     return true;
-  }
-  return false;
+  });
 }
 
 // Where an output is computed: in an epilogue, where the anchor's element goes; else in row-major
@@ -93,7 +92,7 @@ std::optional<ElementMap> NestWalk::digits_of(const AffineIndex& index, const Sh
   Delinearized digits = delinearize(index, shape, atoms_);
   if (digits.outcome == Delinearized::Outcome::kSplit && !split) split = digits.split;
   if (digits.outcome != Delinearized::Outcome::kDone) return std::nullopt;
-  return digits.map;
+  return std::move(digits.map);
 }
 
 // Follows the anchor's result through transposes and reshapes, so that a permuted output is stored

@@ -1,10 +1,9 @@
 // The walk over the nodes of a nest, from its outputs to its inputs. Internal to build_loop_nest.
 #pragma once
 
-#include <deque>
+#include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,12 +19,7 @@ class NestWalk {
  public:
   NestWalk(const Graph& graph, const NestRequest& request, const NestDomain& domain,
            std::vector<Atom> atoms)
-      : graph_(graph),
-        request_(request),
-        domain_(domain),
-        body_(graph),
-        atoms_(std::move(atoms)),
-        nodes_(request.nodes.begin(), request.nodes.end()) {}
+      : graph_(graph), request_(request), domain_(domain), body_(graph), atoms_(std::move(atoms)) {}
 
   /// False when the nodes do not fit, or when `split` asks for another attempt.
   bool run();
@@ -38,7 +32,7 @@ class NestWalk {
   using Guards = std::vector<Guard>;
 
   struct Visited {
-    const ElementMap* map;  // in maps_
+    size_t map;  // in maps_
     Guards guards;
     ExpressionId expression;
   };
@@ -72,7 +66,14 @@ class NestWalk {
   ExpressionId select(const Guards& conditions, ExpressionId yes, ExpressionId no, DType dtype);
   AffineIndex checked_index(Op op, ValueId indices, const ElementMap& map, const Guards& guards,
                             int64_t extent);
-  const ElementMap* kept(const ElementMap& map);
+  size_t kept(const ElementMap& map);
+  /// Calls visit(visited) for each place where the value was computed until that returns true.
+  template <typename Visit>
+  bool any_visited(ValueId id, const Visit& visit) const {
+    auto at = std::lower_bound(places_.begin(), places_.end(), std::pair(id, size_t{0}));
+    while (at != places_.end() && at->first == id && !visit(visited_[at->second])) ++at;
+    return at != places_.end() && at->first == id;
+  }
   AffineIndex zero() const { return AffineIndex(atoms_.size()); }
   AffineIndex identity() const;                 // row-major over all atoms
   AffineIndex linear_over(bool reduced) const;  // over the reduced ones or the others
@@ -80,7 +81,8 @@ class NestWalk {
   bool always(const Guard& guard) const;
   bool is_inside(ValueId id) const {
     const Value& value = graph_.value(id);
-    return value.kind == ValueKind::kResult && nodes_.count(value.producer) != 0;
+    return value.kind == ValueKind::kResult &&
+           std::binary_search(request_.nodes.begin(), request_.nodes.end(), value.producer);
   }
   bool uses_reduced(const AffineIndex& index) const;
 
@@ -89,11 +91,11 @@ class NestWalk {
   const NestDomain& domain_;
   NestBody body_;
   std::vector<Atom> atoms_;
-  std::set<NodeId> nodes_;
   std::vector<Store> stores_;
-  std::multimap<ValueId, Visited> visited_;
-  std::deque<ElementMap> maps_;             // each once: most values of a nest have the same
-  std::map<ValueId, ElementMap> followed_;  // epilogues: where the anchor's element goes
+  std::vector<Visited> visited_;
+  std::vector<std::pair<ValueId, size_t>> places_;  // sorted: values and what is in visited_
+  std::vector<ElementMap> maps_;                    // each once: most values have the same
+  std::map<ValueId, ElementMap> followed_;          // epilogues: where the anchor's element goes
 };
 
 }  // namespace sgtc

@@ -25,23 +25,27 @@ ExpressionId identity_of(NestBody& body, Op op, DType dtype) {
 }  // namespace
 
 ExpressionId NestWalk::value(ValueId id, const ElementMap& map, const Guards& guards) {
-  const auto [begin, end] = visited_.equal_range(id);
-  for (auto at = begin; at != end; ++at) {
-    if (*at->second.map == map && at->second.guards == guards) return at->second.expression;
-  }
+  ExpressionId known = kNone;
+  const bool is_known = any_visited(id, [&](const Visited& visited) {
+    known = visited.expression;
+    return maps_[visited.map] == map && visited.guards == guards;
+  });
+  if (is_known) return known;
   if (body_.size() > kMaxExpressions) return kNone;
   ExpressionId expression =
       is_inside(id) ? compute(*graph_.producer(id), id, map, guards) : outside(id, map, guards);
-  if (expression != kNone) visited_.emplace(id, Visited{kept(map), guards, expression});
+  if (expression == kNone) return kNone;
+  const std::pair place(id, visited_.size());
+  places_.insert(std::lower_bound(places_.begin(), places_.end(), place), place);
+  visited_.push_back({kept(map), guards, expression});
   return expression;
 }
 
-const ElementMap* NestWalk::kept(const ElementMap& map) {
-  for (const ElementMap& known : maps_) {
-    if (known == map) return &known;
-  }
+size_t NestWalk::kept(const ElementMap& map) {
+  const auto known = std::find(maps_.begin(), maps_.end(), map);
+  if (known != maps_.end()) return static_cast<size_t>(known - maps_.begin());
   maps_.push_back(map);
-  return &maps_.back();
+  return maps_.size() - 1;
 }
 
 ExpressionId NestWalk::outside(ValueId id, const ElementMap& map, const Guards& guards) {
@@ -86,6 +90,7 @@ ExpressionId NestWalk::broadcast_value(ValueId id, const ElementMap& map, const 
   size_t skipped = map.size() - shape.size();
   if (skipped == 0 && std::count(shape.begin(), shape.end(), 1) == 0) return value(id, map, guards);
   ElementMap inner;
+  inner.reserve(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
     inner.push_back(shape[d] == 1 ? zero() : map[skipped + d]);
   }

@@ -26,16 +26,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kHidden = -10000;
 constexpr int64_t kMostMaskElements = int64_t{1} << 26;
 
-std::vector<int64_t> count_uses(const Graph& graph) {
-  std::vector<int64_t> uses;
-  for (const std::vector<NodeId>& users : users_of(graph)) {
-    uses.push_back(static_cast<int64_t>(users.size()));
-  }
-  for (const Output& output : graph.outputs) ++uses[static_cast<size_t>(output.value)];
-  for (const Update& update : graph.updates) ++uses[static_cast<size_t>(update.value)];
-  return uses;
-}
-
 bool is_trained(const Graph& graph, ValueId id) {
   const std::set<ValueId> states = states_behind(graph, id);
   return std::any_of(states.begin(), states.end(), [&](ValueId state) {

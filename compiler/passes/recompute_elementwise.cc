@@ -83,7 +83,7 @@ class Recomputer {
 
   // A written kernel or a collective reads it, reshaped or not, or it is a result of the program.
   bool is_stored_anyway(ValueId id) const {
-    const std::vector<NodeId>& users = users_[static_cast<size_t>(id)];
+    const Users& users = users_[static_cast<size_t>(id)];
     auto is_result = [&](const auto& result) { return result.value == id; };
     auto reads_memory = [&](NodeId user) {
       const Node& node = graph_.node(user);
@@ -146,7 +146,7 @@ class Recomputer {
     const Chain& chain = chains_[static_cast<size_t>(operand)];
     if (chain.nodes.empty()) return false;
     if (graph_.producer(operand)->phase != reader.phase) return true;
-    const std::vector<NodeId>& users = users_[static_cast<size_t>(operand)];
+    const Users& users = users_[static_cast<size_t>(operand)];
     const auto readers = std::count_if(users.begin(), users.end(), [&](NodeId user) {
       return graph_.node(user).phase == reader.phase;
     });
@@ -187,7 +187,7 @@ class Recomputer {
   Cloner cloner_;
   const Graph& graph_;
   const bool is_gpu_;
-  const std::vector<std::vector<NodeId>> users_;
+  const std::vector<Users> users_;
   std::vector<Chain> chains_;  // of each value
 };
 

@@ -55,7 +55,7 @@ bool passes_precision_on(const Node& node) {
 }  // namespace
 
 Graph relax_functions(Graph graph) {
-  const std::vector<std::vector<NodeId>> users = users_of(graph);
+  const std::vector<Users> users = users_of(graph);
   std::vector<bool> imprecise;
   for (const Value& value : graph.values) {
     imprecise.push_back(is_float(value.type.dtype) && size_of(value.type.dtype) == 2);
@@ -68,7 +68,7 @@ Graph relax_functions(Graph graph) {
     if (!from_imprecise) continue;
     const auto result = static_cast<size_t>(node.results[0]);
     imprecise[result] = imprecise[result] || graph.values[result].type.dtype == DType::kFloat32;
-    const std::vector<NodeId>& readers = users[result];
+    const Users& readers = users[result];
     const bool feeds_step = std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
       return is_step(graph, graph.node(reader));
     });

@@ -21,9 +21,7 @@ class RegionFinder {
 
  private:
   bool contains(NodeId node) const { return region_.contains[static_cast<size_t>(node)]; }
-  const std::vector<NodeId>& users(ValueId value) const {
-    return users_[static_cast<size_t>(value)];
-  }
+  const Users& users(ValueId value) const { return users_[static_cast<size_t>(value)]; }
 
   bool start() {
     const Node& node = graph_.node(product_);
@@ -57,7 +55,7 @@ class RegionFinder {
         }
       }
       if (form->adds_up || !is_wide(node.results[0])) continue;
-      const std::vector<NodeId>& readers = users(node.results[0]);
+      const Users& readers = users(node.results[0]);
       found.insert(found.end(), readers.begin(), readers.end());
     }
     return true;
@@ -162,7 +160,7 @@ class RegionFinder {
 
   const Graph& graph_;
   const NodeId product_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<Users> users_;
   std::vector<RowForm> forms_;  // per node
   int64_t width_ = 0;           // elements of a row of the product's result
   RowRegion region_;

@@ -69,9 +69,9 @@ class Terms {
     target().context() = {Phase::kForward, 0, loss_sources()};
   }
 
-  std::vector<std::string> loss_sources() const {
+  Sources loss_sources() const {
     const Node* loss = source_.producer(source_.outputs[0].value);
-    return loss == nullptr ? std::vector<std::string>() : loss->sources;
+    return loss == nullptr ? Sources() : loss->sources;
   }
 
   Graph& target() { return cloner_.target(); }
@@ -292,8 +292,8 @@ class Evaluation : Terms {
 
 }  // namespace
 
-Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
-                    LossAverage average, Diagnostics& diagnostics, LastBatch last_batch) {
+Graph separate_loss(Graph graph, int64_t micro_batches, int64_t replicas, LossAverage average,
+                    Diagnostics& diagnostics, LastBatch last_batch) {
   if (micro_batches * replicas == 1 && last_batch == LastBatch::kDrop) return graph;
   const std::vector<BatchFact> facts = find_batch_axes(graph);
   if (last_batch == LastBatch::kPad) check_row_weights(graph, facts, diagnostics);

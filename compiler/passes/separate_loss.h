@@ -35,7 +35,7 @@ enum class LossAverage {
 ///
 /// With one micro-batch, one replica and no padding the graph is returned as it is. Otherwise
 /// `micro_batches` becomes that of the graph. Errors name the node that breaks the form.
-Graph separate_loss(const Graph& graph, int64_t micro_batches, int64_t replicas,
+Graph separate_loss(Graph graph, int64_t micro_batches, int64_t replicas,
                     LossAverage average, Diagnostics& diagnostics,
                     LastBatch last_batch = LastBatch::kDrop);
 

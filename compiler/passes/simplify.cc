@@ -25,14 +25,14 @@ class Simplifier {
 
   void run(const Node& node, bool sole_user, bool feeds_functions) {
     node_ = &node;
-    product_sources_.clear();
+    product_sources_ = {};
     Candidate candidate = {node.op, {}, node.attributes, sole_user, feeds_functions};
+    candidate.operands.reserve(node.operands.size());
     for (const ValueId operand : node.operands) candidate.operands.push_back(cloner_[operand]);
-    const std::vector<ValueId> operands = candidate.operands;
     const ValueId simple = simplify(candidate);
     if (simple != kNone) {
       cloner_.replace(node.results[0], simple);
-    } else if (candidate.op == node.op && candidate.operands == operands &&
+    } else if (candidate.op == node.op && has_operands_of(candidate, node) &&
                candidate.attributes == node.attributes) {
       cloner_.clone(node);
     } else {
@@ -45,12 +45,19 @@ class Simplifier {
  private:
   const Graph& graph() const { return cloner_.made(); }
 
+  bool has_operands_of(const Candidate& candidate, const Node& node) const {
+    return std::equal(candidate.operands.begin(), candidate.operands.end(), node.operands.begin(),
+                      node.operands.end(),
+                      [&](ValueId operand, ValueId old) { return operand == cloner_[old]; });
+  }
+
   // To append what stands for the node.
   Graph& target() {
     cloner_.inherit(*node_);
     Graph& target = cloner_.target();
-    std::vector<std::string>& sources = target.context().sources;
-    sources.insert(sources.begin(), product_sources_.begin(), product_sources_.end());
+    Sources sources = product_sources_;
+    sources.add(node_->sources);
+    target.context().sources = std::move(sources);
     return target;
   }
 
@@ -107,9 +114,9 @@ class Simplifier {
   }
 
   TensorType result_type(const Candidate& candidate) const {
-    std::vector<TensorType> types;
-    for (const ValueId operand : candidate.operands) types.push_back(graph().type(operand));
-    return infer_types(candidate.op, types, candidate.attributes)[0];
+    OperandTypes types;
+    for (const ValueId operand : candidate.operands) types.push_back(&graph().type(operand));
+    return std::move(infer_types(candidate.op, types, candidate.attributes)[0]);
   }
 
   // The first operand if its type is the result's.
@@ -305,7 +312,7 @@ class Simplifier {
 
   Cloner& cloner_;
   const Node* node_ = nullptr;
-  std::vector<std::string> product_sources_;  // of the product that the node moved into
+  Sources product_sources_;  // of the product that the node moved into
 };
 
 bool is_function(Op op) {
@@ -313,25 +320,26 @@ bool is_function(Op op) {
          op == Op::kSoftplus;
 }
 
+// Per value: whether functions read it, and beside them only products.
+std::vector<bool> values_for_functions(const Graph& graph) {
+  std::vector<bool> functions(graph.values.size(), false), others = functions;
+  for (const Node& node : graph.nodes) {
+    for (const ValueId operand : node.operands) {
+      if (is_function(node.op)) functions[static_cast<size_t>(operand)] = true;
+      if (!is_function(node.op) && node.op != Op::kMul) others[static_cast<size_t>(operand)] = true;
+    }
+  }
+  for (size_t v = 0; v < functions.size(); ++v) functions[v] = functions[v] && !others[v];
+  return functions;
+}
+
 }  // namespace
 
 Graph simplify(Graph graph) {
   Cloner cloner(std::move(graph));
   const Graph& source = cloner.source();
-  const std::vector<std::vector<NodeId>> users = users_of(source);
-  std::vector<size_t> uses;
-  for (const std::vector<NodeId>& readers : users) uses.push_back(readers.size());
-  for (const Output& output : source.outputs) ++uses[static_cast<size_t>(output.value)];
-  for (const Update& update : source.updates) ++uses[static_cast<size_t>(update.value)];
-  // Whether functions read a value, and beside them only products.
-  const auto feeds_functions = [&](ValueId value) {
-    const std::vector<NodeId>& readers = users[static_cast<size_t>(value)];
-    const auto function = [&](NodeId reader) { return is_function(source.node(reader).op); };
-    return std::any_of(readers.begin(), readers.end(), function) &&
-           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-             return function(reader) || source.node(reader).op == Op::kMul;
-           });
-  };
+  const std::vector<int64_t> uses = count_uses(source);
+  const std::vector<bool> feeds_functions = values_for_functions(source);
   Simplifier simplifier(cloner);
   for (const Node& node : source.nodes) {
     if (node.results.size() != 1 || info(node.op).kind == OpKind::kMicroBatch ||
@@ -340,7 +348,7 @@ Graph simplify(Graph graph) {
     } else {
       simplifier.run(node,
                      !node.operands.empty() && uses[static_cast<size_t>(node.operands[0])] == 1,
-                     node.op == Op::kDiv && feeds_functions(node.results[0]));
+                     feeds_functions[static_cast<size_t>(node.results[0])]);
     }
   }
   return cloner.finish();

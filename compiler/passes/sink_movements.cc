@@ -91,7 +91,7 @@ class Sinker {
   bool moves_back(NodeId node) const {
     return graph_.node(node).op == Op::kReshape || graph_.node(node).op == Op::kTranspose;
   }
-  const std::vector<NodeId>& users_after(NodeId node) const {
+  const Users& users_after(NodeId node) const {
     return users_[static_cast<size_t>(graph_.node(node).results[0])];
   }
 
@@ -201,7 +201,7 @@ class Sinker {
   Cloner cloner_;
   const Graph& graph_;
   const KernelTarget& target_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<Users> users_;
 };
 
 }  // namespace

@@ -37,8 +37,8 @@ class Replicator {
   }
 
   // `old` is a value of the source.
-  ValueId collective(Op op, ValueId old, Phase phase, std::vector<std::string> sources) {
-    cloner_.target().context() = {phase, 0, std::move(sources)};
+  ValueId collective(Op op, ValueId old, Phase phase, const Sources& sources) {
+    cloner_.target().context() = {phase, 0, sources};
     const bool scatters = op == Op::kReduceScatter;
     Attributes attributes;
     if (scatters) attributes.set("replicas", source_.graph.replicas);
@@ -94,8 +94,9 @@ class Replicator {
 
 }  // namespace
 
-Differentiated replicate(const Differentiated& source, Sharding sharding) {
-  return source.graph.replicas == 1 ? source : Replicator(source, sharding).run();
+Differentiated replicate(Differentiated source, Sharding sharding) {
+  if (source.graph.replicas == 1) return source;
+  return Replicator(source, sharding).run();
 }
 
 }  // namespace sgtc

@@ -30,6 +30,6 @@ inline constexpr int64_t kLeastShardBytes = 4096;
 /// of the sum of a gradient use, by a reduce-scatter, so that `add_optimizer` keeps moments of that
 /// shard alone, updates it and gathers the parameter. Parameters that do not divide into shards of
 /// a multiple of kShardAlignment bytes, kLeastShardBytes at least, stay whole.
-Differentiated replicate(const Differentiated& source, Sharding sharding = Sharding::kNone);
+Differentiated replicate(Differentiated source, Sharding sharding = Sharding::kNone);
 
 }  // namespace sgtc

@@ -101,9 +101,36 @@ TEST_CASE("a control value is created once and known by name") {
 TEST_CASE("users are listed in execution order, once per operand position") {
   const Graph graph = parse_graph("feed %x: f32[]\n%y = mul(%x, %x)\n%z = add(%y, %x)");
   const auto users = users_of(graph);
-  CHECK(users[0] == std::vector<NodeId>{0, 0, 1});
-  CHECK(users[static_cast<size_t>(graph.find("y"))] == std::vector<NodeId>{1});
+  CHECK(users[0] == Users{0, 0, 1});
+  CHECK(users[static_cast<size_t>(graph.find("y"))] == Users{1});
   CHECK(users[static_cast<size_t>(graph.find("z"))].empty());
+}
+
+TEST_CASE("uses are counted among operands, outputs and updates") {
+  const Graph graph = parse_graph(
+      "state parameter %w: f32[] = zero\n%y = mul(%w, %w)\noutput \"y\" %y\nupdate %w = %y");
+  CHECK(count_uses(graph) == std::vector<int64_t>{2, 2});
+}
+
+TEST_CASE("of many values each is found by its name") {
+  Graph graph;
+  for (int i = 0; i < 300; ++i) graph.add_feed("x" + std::to_string(i % 100), {});
+  CHECK(graph.find("x7") == 7);
+  CHECK(graph.find("x7_1") == 107);
+  CHECK(graph.find("x99_2") == 299);
+  CHECK(graph.find("x100") == kNone);
+  const Graph copy = graph;
+  graph.add_feed("x100", {});
+  CHECK(graph.find("x100") == 300);
+  CHECK(copy.find("x100") == kNone);
+}
+
+TEST_CASE("sources are added once") {
+  Sources sources = {"a", "b"};
+  const Sources copy = sources;
+  sources.add({"b", "c"});
+  CHECK(sources == Sources{"a", "b", "c"});
+  CHECK(copy == Sources{"a", "b"});
 }
 
 TEST_CASE("a clone has the same text") {

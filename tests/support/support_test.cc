@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/copy_on_write.h"
 #include "support/diagnostics.h"
 #include "support/dtype.h"
 #include "support/file.h"
 #include "support/glob.h"
 #include "support/half.h"
+#include "support/inline_vector.h"
 #include "support/layer_name.h"
 #include "support/parallel.h"
 #include "support/sha256.h"
@@ -227,4 +229,38 @@ TEST_CASE("layers are named up to the first number") {
   CHECK(layer_of("update of m.h.1.weight") == "m.h.1");
   CHECK(layer_of("MatMul_3") == "other");
   CHECK(layer_of("") == "other");
+}
+
+TEST_CASE("short lists grow, shrink and are compared like long ones") {
+  InlineVector<int, 2> list;
+  for (int i = 0; i < 5; ++i) list.push_back(i);
+  CHECK(std::vector<int>(list.begin(), list.end()) == std::vector<int>{0, 1, 2, 3, 4});
+  const InlineVector<int, 2> copy = list;
+  list.erase(list.begin() + 1);
+  list.erase(list.begin() + 3);
+  CHECK(list == InlineVector<int, 2>{0, 2, 3});
+  list.resize(1, 7);
+  CHECK(list == InlineVector<int, 2>{0});
+  list.push_back(list[0]);
+  list.push_back(list[1]);
+  CHECK(list == InlineVector<int, 2>(3, 0));
+  CHECK(copy.size() == 5);
+  CHECK(copy[4] == 4);
+  CHECK(InlineVector<int, 2>().empty());
+  InlineVector<int, 2> moved = copy;
+  const InlineVector<int, 2> target = std::move(moved);
+  CHECK(target == copy);
+  CHECK(moved.empty());  // NOLINT(bugprone-use-after-move): it says what is left
+  CHECK(moved.begin() == moved.end());
+}
+
+TEST_CASE("a copy that is changed leaves the others as they are") {
+  using Words = CopyOnWrite<std::vector<std::string>>;
+  CHECK(Words()->empty());
+  Words first(std::vector<std::string>{"a"});
+  Words second = first;
+  CHECK(first.shares(second));
+  second.own().push_back("b");
+  CHECK(*first == std::vector<std::string>{"a"});
+  CHECK(*second == std::vector<std::string>{"a", "b"});
 }

@@ -78,7 +78,7 @@ bool loads_consecutive(const LoopNest& nest, const Expression& expression, bool 
 // A load of as many elements as the result has, from consecutive memory.
 bool is_worth_prefetching(const LoopNest& nest, const Expression& expression) {
   if (!loads_consecutive(nest, expression, true, kPrefetchedColumns)) return false;
-  const std::vector<int64_t>& coefficients = expression.index.coefficients;
+  const auto& coefficients = expression.index.coefficients;
   return std::any_of(coefficients.begin() + nest.row_begin,
                      coefficients.begin() + nest.vector_begin,
                      [](int64_t coefficient) { return coefficient != 0; });
