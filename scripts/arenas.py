@@ -20,7 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/tool"))
 
-from live_set import arena_ratios  # pylint: disable=wrong-import-position
+from live_set import arena_ratios, largest_live_sets  # pylint: disable=wrong-import-position
 
 MODELS = ["mlp", "cnn", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "gpt2-124m",
           "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-1b", "llama-7b", "llama-8b", "bert-base",
@@ -40,7 +40,8 @@ def ratios(folder, options, mesh):
     micro_batches = 1 if mesh == "1x1" else 6
     run(options.bin / "sgtc", folder / "model.onnx", "--emit", f"plan-json={path}", "--mesh", mesh,
         "--micro-batches", micro_batches, *options.options.split())
-    return arena_ratios(json.loads(path.read_text())[0])
+    plan = json.loads(path.read_text())[0]
+    return arena_ratios(plan, largest_live_sets(plan))
 
 
 def main():

@@ -106,22 +106,40 @@ class LiveFinder {
     return before;
   }
 
-  // When each communication may run.
+  // One run of the schedule: each communication ends as late as the entries behind it let it, and
+  // begins as early as those before it have ended. Where one that reads stands before one that
+  // writes, they meet at the latter's place in the list.
   void find_spans_of_communication(const std::vector<plan::Entry>& entries) {
     const std::vector<Before> before = order(entries);
+    std::vector<int64_t> free_after(entries.size());  // what an entry needs no longer
     for (size_t e = 0; e < entries.size(); ++e) {
-      if (tasks_.at(entries[e].task)->kind == "compute") continue;
-      int64_t last_before = -1;
-      for (const auto& [stream, entry] : before[e]) last_before = std::max(last_before, entry);
-      size_t next = e + 1;
-      const auto comes_after = [&](size_t later) {
-        const auto known = before[later].find(entries[e].stream);
-        return known != before[later].end() && known->second >= static_cast<int64_t>(e);
-      };
-      while (next < entries.size() && !comes_after(next)) ++next;
-      spans_[first_time_[e]] = {first_time_[static_cast<size_t>(last_before + 1)],
-                                first_time_[next] - 1};
+      const plan::Task& task = *tasks_.at(entries[e].task);
+      free_after[e] = first_time_[e + 1] - 1;
+      if (task.kind == "compute") continue;
+      Interval span = {first_time_[e], first_time_[e]};
+      int64_t earlier = -1;
+      for (const auto& [stream, entry] : before[e]) {
+        earlier = std::max(earlier, free_after[static_cast<size_t>(entry)]);
+      }
+      if (!task.outputs.empty()) span.first = earlier + 1;
+      if (!task.inputs.empty()) span.last = first_time_[end_of_reads(entries, before, e)] - 1;
+      free_after[e] = task.inputs.empty() ? earlier : span.last;
+      spans_[first_time_[e]] = span;
     }
+  }
+
+  // The first entry behind a communication that computes or writes.
+  size_t end_of_reads(const std::vector<plan::Entry>& entries, const std::vector<Before>& before,
+                      size_t e) const {
+    const auto ends = [&](size_t later) {
+      const auto known = before[later].find(entries[e].stream);
+      const plan::Task& task = *tasks_.at(entries[later].task);
+      return known != before[later].end() && known->second >= static_cast<int64_t>(e) &&
+             (task.kind == "compute" || !task.outputs.empty());
+    };
+    size_t next = e + 1;
+    while (next < entries.size() && !ends(next)) ++next;
+    return next;
   }
 
   Interval span_at(int64_t time) const {

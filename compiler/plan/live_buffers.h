@@ -26,9 +26,11 @@ struct LivePeak {
 
 /// Entries count in list order. Persistent buffers, feeds and results are live all along; any
 /// other instance from a write to the last use before the next write that follows a read. What all
-/// its users write is workspace of each, and live while one runs. A communication may run at any
-/// time between the entries that it comes after and those that come after it, by streams and waits,
-/// and holds its buffers all that time.
+/// its users write is workspace of each, and live while one runs. Communications run beside kernels
+/// as streams and waits let them: what one reads is live up to the next kernels that come after it,
+/// what it writes from the end of those that it comes after, but for one that reads and is followed
+/// in its stream by one that writes: the latter's place in the list ends and begins both. So the
+/// peak is that of a run, at least that of a run in list order.
 LivePeak find_live_peak(const plan::Plan& plan, const plan::Position& position,
                         const std::string& schedule);
 

@@ -193,36 +193,86 @@ TEST_CASE("a schedule that a position does not have has no peak") {
   CHECK(find_live_peak(plan, plan.positions[0], "evaluate").entry == -1);
 }
 
-TEST_CASE("what is sent is live until somebody waits for it") {
+namespace {
+
+// A position that computes "make", which writes y, and "other", which writes t, beside transfers.
+struct Transfers {
   plan::Plan plan;
-  plan.kernels.resize(2);
-  plan.kernels[0].symbol = "make";
-  plan.kernels[0].access = {"write"};
-  plan.kernels[1].symbol = "other";
-  plan.kernels[1].access = {"write"};
   plan::Position position;
-  position.buffers.resize(2);
-  position.buffers[0].name = "y";
-  position.buffers[0].bytes = 1000;
-  position.buffers[1].name = "t";
-  position.buffers[1].bytes = 10;
-  position.tasks.resize(3);
-  for (plan::Task& task : position.tasks) task.kind = "compute";
-  position.tasks[0].name = "forward";
-  position.tasks[0].calls = {{"make", {{"y", {}, 0}}, {}}};
-  position.tasks[1].name = "backward";
-  position.tasks[1].calls = {{"other", {{"t", {}, 0}}, {}}};
-  position.tasks[2].name = "send";
-  position.tasks[2].kind = "send";
-  position.tasks[2].inputs = {{"y", {}, 0}};
-  std::vector<plan::Entry> entries(4);
-  entries[0].task = "forward";
-  entries[1].task = "send";
-  entries[1].stream = 1;
-  entries[1].waits = {0};
-  entries[2].task = entries[3].task = "backward";
-  entries[3].waits = {1};
-  position.schedules["train"] = entries;
-  CHECK(live_bytes_of_entries(plan, position, "train") ==
-        std::vector<int64_t>{1000, 1000, 1010, 10});
+
+  Transfers() {
+    plan.kernels.resize(2);
+    plan.kernels[0].symbol = "make";
+    plan.kernels[0].access = {"write"};
+    plan.kernels[1].symbol = "other";
+    plan.kernels[1].access = {"write"};
+    add_buffer("y", 1000);
+    add_buffer("t", 10);
+    add_task("forward", "compute").calls = {{"make", {{"y", {}, 0}}, {}}};
+    add_task("backward", "compute").calls = {{"other", {{"t", {}, 0}}, {}}};
+    add_task("send", "send").inputs = {{"y", {}, 0}};
+  }
+
+  void add_buffer(const std::string& name, int64_t bytes) {
+    plan::Buffer& buffer = position.buffers.emplace_back();
+    buffer.name = name;
+    buffer.bytes = bytes;
+  }
+
+  plan::Task& add_task(const std::string& name, const std::string& kind) {
+    plan::Task& task = position.tasks.emplace_back();
+    task.name = name;
+    task.kind = kind;
+    return task;
+  }
+
+  void run(const std::string& task, int64_t stream, const std::vector<int64_t>& waits) {
+    plan::Entry& entry = position.schedules["train"].emplace_back();
+    entry.task = task;
+    entry.stream = stream;
+    entry.waits = waits;
+  }
+
+  std::vector<int64_t> live() const { return live_bytes_of_entries(plan, position, "train"); }
+};
+
+}  // namespace
+
+TEST_CASE("what is sent is live until somebody waits for it") {
+  Transfers step;
+  step.run("forward", 0, {});
+  step.run("send", 1, {0});
+  step.run("backward", 0, {});
+  step.run("backward", 0, {1});
+  CHECK(step.live() == std::vector<int64_t>{1000, 1000, 1010, 10});
+}
+
+TEST_CASE("what is sent is live although another transfer follows") {
+  Transfers step;
+  step.add_buffer("z", 100);
+  step.add_task("forward_z", "compute").calls = {{"make", {{"z", {}, 0}}, {}}};
+  step.add_task("send_z", "send").inputs = {{"z", {}, 0}};
+  step.run("forward", 0, {});
+  step.run("send", 1, {0});
+  step.run("forward_z", 0, {});
+  step.run("send_z", 1, {2});
+  step.run("backward", 0, {});
+  step.run("backward", 0, {1});
+  CHECK(step.live() == std::vector<int64_t>{1000, 1000, 1100, 1100, 1110, 110});
+}
+
+TEST_CASE("a transfer that brings something ends those before it in its stream") {
+  Transfers step;
+  step.add_buffer("x", 100);
+  step.add_task("receive", "receive").outputs = {{"x", {}, 0}};
+  step.add_task("take", "compute").calls = {{"take", {{"x", {}, 0}}, {}}};
+  step.plan.kernels.emplace_back().symbol = "take";
+  step.plan.kernels.back().access = {"read"};
+  step.run("forward", 0, {});
+  step.run("send", 1, {0});
+  step.run("backward", 0, {});
+  step.run("receive", 1, {});
+  step.run("backward", 0, {});
+  step.run("take", 0, {3});
+  CHECK(step.live() == std::vector<int64_t>{1000, 1000, 1010, 100, 110, 100});
 }

@@ -1,5 +1,6 @@
 """Every family of models of sgtc-model: on no mesh is an arena more than 5% larger than the largest
-live set, and a run touches all of it and nothing else.
+live set, and a run touches all of it and nothing else. The peak that a plan's text prints is that of a
+run: at most the largest live set, and at least what is live when entries run one after the other.
 
 arenas.py [TEST...]
 """
@@ -12,7 +13,7 @@ import sys
 import numpy as np
 
 from harness import floats, integers, run_tests
-from live_set import arena_ratios
+from live_set import arena_ratios, largest_live_sets, serial_peak
 
 MOST = 1.05
 LINE = 64  # bytes
@@ -40,14 +41,28 @@ def families(bench):
     return {re.match(r"[a-z]+2?", name.split("-")[0]).group() for name in names}
 
 
+def expect_printed_peaks(text, plan, largest, what):
+    units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+    printed = re.findall(r"peak of live buffers in train ([0-9.]+) (\w+),", text)
+    assert len(printed) == len(plan["positions"]), f"{what}: {text}"
+    for position, sets, (number, unit) in zip(plan["positions"], largest, printed):
+        peak, rounding = float(number) * units[unit], 0.051 * units[unit]
+        least, most = serial_peak(plan, position, "train"), sets["train"]
+        found = f"{what}: {number} {unit}, not between {least} and {most} bytes"
+        assert least - rounding <= peak <= most + rounding, found
+
+
 def expect_tight(bench, name, mesh):
     """Compares each position's arena with its largest live set in a step or an evaluation."""
     path = bench.path("plan.json")
     micro_batches = 1 if mesh == "1x1" else 6
-    result = bench.sgtc("model.onnx", "--emit", f"plan-json={path}", "--mesh", mesh,
-                        "--micro-batches", micro_batches)
+    result = bench.sgtc("model.onnx", "--emit", f"plan-json={path}", "--emit-plan",
+                        "--mesh", mesh, "--micro-batches", micro_batches)
     assert result.returncode == 0, f"{name} on {mesh}: {result.stderr}"
-    ratios = arena_ratios(json.loads(path.read_text())[0])
+    plan = json.loads(path.read_text())[0]
+    largest = largest_live_sets(plan)
+    expect_printed_peaks(result.stdout, plan, largest, f"{name} on {mesh}")
+    ratios = arena_ratios(plan, largest)
     print("    ", name, mesh, *(f"{ratio:.4f}" for ratio in ratios), flush=True)
     return [f"{name} on {mesh}: {ratio:.4f}" for ratio in ratios if not 1 <= ratio <= MOST]
 

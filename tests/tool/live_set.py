@@ -169,8 +169,27 @@ def live_bytes(order, running, count, weight, places):
     return int(np.cumsum(changes)[:-1].max())
 
 
-def arena_ratios(plan):
+def serial_peak(plan, position, schedule):
+    """The most bytes that are live when entries run one after the other, in list order."""
+    uses = instances(plan, position, schedule)
+    always, lasting = lasting_bytes(plan, position, uses)
+    sizes = {buffer["name"]: buffer["bytes"] for buffer in position["buffers"]}
+    changes = {}
+    for (name, _), known in uses.items():
+        for one in generations(known) if name not in lasting else []:
+            for use, ends, change in ((one[0], 0, sizes[name]), (one[-1], 1, -sizes[name])):
+                at = (*use[:2], ends)
+                changes[at] = changes.get(at, 0) + change
+    return always + max(itertools.accumulate(changes[at] for at in sorted(changes)), default=0)
+
+
+def largest_live_sets(plan):
+    """Of each position, by schedule."""
+    return [{schedule: largest_live_set(plan, position, schedule)
+             for schedule in position["schedules"]} for position in plan["positions"]]
+
+
+def arena_ratios(plan, largest):
     """Of each position: its arena divided by the largest live set of any schedule."""
-    return [position["arena_bytes"] / max(largest_live_set(plan, position, schedule)
-                                          for schedule in position["schedules"])
-            for position in plan["positions"]]
+    return [position["arena_bytes"] / max(sets.values())
+            for position, sets in zip(plan["positions"], largest)]
