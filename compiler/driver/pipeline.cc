@@ -133,7 +133,8 @@ class Compilation {
   Target target_;
   const KernelTarget kernel_target_;
   const Hardware hardware_;
-  KernelFormer former_;  // of all plans, those that are dropped too
+  /// Of all plans, those that are dropped and those of other options too.
+  std::shared_ptr<KernelFormer> former_ = std::make_shared<KernelFormer>();
   std::vector<std::unique_ptr<Programs>> programs_;
   std::vector<plan::Plan> plans_;
   std::vector<Simulation> simulations_;  // of a step, per plan
@@ -308,6 +309,7 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   other.model_ = std::make_unique<OnnxModel>(*model_);
   other.optimizer_ = optimizer_;
   other.target_ = target_;
+  other.former_ = former_;
   PassRunner train_passes(options, "train");
   PassRunner evaluate_passes(options, "evaluate");
   Programs made;
@@ -333,7 +335,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
   KernelizedGraph& train = input.train.kernels;
   const std::vector<int64_t> parts =
       mesh.pp == 1 ? std::vector<int64_t>{} : fusion_parts(*programs.train);
-  train = form_program(*programs.train, parts, 0, kernel_target_, former_, train_passes);
+  train = form_program(*programs.train, parts, 0, kernel_target_, *former_, train_passes);
   // Times are known: the last reduction over replicas gets something to hide behind.
   if (kernel_target_.is_gpu()) {
     train_passes.time("defer-gradients",
@@ -352,7 +354,7 @@ void Compilation::form_programs(Programs& programs, const Mesh& mesh, const Step
   input.evaluate.emplace();
   KernelizedGraph& evaluate = input.evaluate->kernels;
   evaluate = form_program(evaluation, mesh.pp == 1 ? std::vector<int64_t>{} : stages, checked,
-                          kernel_target_, former_, evaluate_passes);
+                          kernel_target_, *former_, evaluate_passes);
   input.evaluate->placement = evaluate_passes.time(
       "place-evaluation", [&] { return place_evaluation(evaluate, stages, train, placement); });
 }
@@ -386,7 +388,7 @@ void Compilation::schedule(const Dims& dims, Programs& programs, PassRunner& pas
     if (!kernel_target_.is_gpu() || input.mesh.dp == 1) return built;
     // Without replicas kernels are those of one GPU, and so are their bits.
     KernelizedGraph& train = input.train.kernels;
-    leave_room(train, groups_beside_reductions(built, train, hardware_), former_);
+    leave_room(train, groups_beside_reductions(built, train, hardware_), *former_);
     programs.weights = weights_;
     return build_plan(input, programs.weights);
   });
