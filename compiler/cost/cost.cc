@@ -134,8 +134,6 @@ int64_t flops_of(const Graph& graph, const Node& node) {
   return 0;
 }
 
-int64_t bytes_of(const TensorType& type) { return element_count(type.shape) * size_of(type.dtype); }
-
 void fill_costs(const Graph& graph, const Group& group, KernelSpec& kernel) {
   kernel.flops = 0;
   kernel.bytes = 0;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ir/graph.h"
+#include "ir/tensor_bytes.h"
 #include "passes/kernel.h"
 
 namespace sgtc {
@@ -12,9 +12,6 @@ namespace sgtc {
 /// elementwise operator counts one per result element whatever its latency, a reduction one per
 /// operand element; movement and indexing count none except for the additions of scatters.
 int64_t flops_of(const Graph& graph, const Node& node);
-
-/// Bytes of one tensor.
-int64_t bytes_of(const TensorType& type);
 
 /// Sets `flops` (sum over the group's nodes) and `bytes` (each argument read and written once: the
 /// least traffic that the kernel can have) of `kernel`. A gather counts the rows that it reads.

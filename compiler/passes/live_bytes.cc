@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/tensor_bytes.h"
+
 namespace sgtc {
 namespace {
-
-int64_t bytes_of_value(const Graph& graph, ValueId value) {
-  return element_count(graph.shape(value)) * size_of(graph.dtype(value));
-}
 
 class LiveBytes {
  public:
@@ -27,10 +25,10 @@ class LiveBytes {
       std::vector<ValueId>& ending = ends[static_cast<size_t>(g)];
       for (const ValueId output : groups_[static_cast<size_t>(g)].outputs) {
         if (root_[static_cast<size_t>(output)] != output) continue;
-        const int64_t bytes = bytes_of_value(graph_, output);
+        const int64_t bytes = bytes_of(graph_.type(output));
         const int32_t last = std::max(last_[static_cast<size_t>(output)], g);
         const auto taken = std::find_if(ending.begin(), ending.end(), [&](ValueId operand) {
-          return last > g && bytes_of_value(graph_, operand) == bytes;
+          return last > g && bytes_of(graph_.type(operand)) == bytes;
         });
         if (taken != ending.end()) {
           ending.erase(taken);
@@ -40,8 +38,7 @@ class LiveBytes {
         ends[static_cast<size_t>(last)].push_back(output);
       }
       peak = std::max(peak, live);
-      for (const ValueId ended : ends[static_cast<size_t>(g)])
-        live -= bytes_of_value(graph_, ended);
+      for (const ValueId ended : ends[static_cast<size_t>(g)]) live -= bytes_of(graph_.type(ended));
     }
     return peak;
   }
@@ -97,7 +94,7 @@ int64_t peak_of_results(const Graph& graph, const std::vector<Group>& groups) {
 
 int64_t bytes_of_states(const Graph& graph) {
   int64_t bytes = 0;
-  for (const ValueId state : graph.states) bytes += bytes_of_value(graph, state);
+  for (const ValueId state : graph.states) bytes += bytes_of(graph.type(state));
   return bytes;
 }
 
