@@ -18,8 +18,8 @@
 
 namespace sgtc {
 
-Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget& target,
-               PassRunner& passes) {
+OptimizedGraph optimize(Graph graph, bool mixed, int64_t row_chunks, const KernelTarget& target,
+                        PassRunner& passes) {
   // What became constant through gradients and the optimizer's constants.
   graph = passes.run("fold-constants", [&] { return fold_constants(std::move(graph)); });
   // Exact rewrites; before common subexpressions, so that equal forms meet.
@@ -76,7 +76,8 @@ Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget&
     graph = passes.run("relax-functions", [&] { return relax_functions(std::move(graph)); });
   }
   // Directly before fusion, which then sees movements beside the kernels that take them over.
-  return passes.run("sink-movements", [&] { return sink_movements(std::move(graph), target); });
+  graph = passes.run("sink-movements", [&] { return sink_movements(std::move(graph), target); });
+  return {std::move(graph), row_chunks};
 }
 
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,

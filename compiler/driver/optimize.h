@@ -11,10 +11,15 @@
 
 namespace sgtc {
 
+struct OptimizedGraph {
+  Graph graph;
+  int64_t row_chunks = 1;  // of chunk_rows
+};
+
 /// The passes from gradients to fusion. `mixed`: products and what memory keeps are in bf16.
-/// `row_chunks`: for chunk_rows; if it is 0 it is chosen and set.
-Graph optimize(Graph graph, bool mixed, int64_t& row_chunks, const KernelTarget& target,
-               PassRunner& passes);
+/// `row_chunks`: for chunk_rows; 0: chosen.
+OptimizedGraph optimize(Graph graph, bool mixed, int64_t row_chunks, const KernelTarget& target,
+                        PassRunner& passes);
 
 /// From a final graph to kernels. Groups are never cut or merged after this.
 KernelizedGraph form_program(const Graph& graph, const std::vector<int64_t>& stage_of_node,

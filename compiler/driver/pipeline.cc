@@ -99,7 +99,7 @@ class Compilation {
   void run();
 
  private:
-  Graph training_graph(const Dims& dims, const Mesh& mesh, int64_t& row_chunks, PassRunner& passes);
+  OptimizedGraph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
   Graph find_attention(Graph graph, PassRunner& passes) const;
   Differentiated with_gradients(const Graph& imported, Graph separated, PassRunner& passes);
   Differentiated given_gradients(const Graph& imported, Graph separated);
@@ -143,14 +143,13 @@ class Compilation {
   std::string timing_;
 };
 
-Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, int64_t& row_chunks,
-                                  PassRunner& passes) {
+OptimizedGraph Compilation::training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes) {
   // ONNX nodes become Graph nodes with static shapes; shape arithmetic is gone.
   Graph graph = passes.run("import", [&] {
     return import_graph(*model_, import_options(options_, dims, mesh.dp, true), diagnostics_);
   });
   diagnostics_.checkpoint();
-  if (stops_after("import")) return graph;
+  if (stops_after("import")) return {std::move(graph)};
   // The file's own gradients belong to the loss as it is in the file.
   const Graph imported = has_given_gradients() ? graph : Graph();
   // Before differentiation: gradients then only ever add up over micro-batches.
@@ -176,8 +175,8 @@ Graph Compilation::training_graph(const Dims& dims, const Mesh& mesh, int64_t& r
                         return import_update(*model_, std::move(open), gradients, diagnostics_);
                       });
   });
-  if (stops_after("autodiff")) return graph;
-  return optimize(std::move(graph), is_mixed(), row_chunks, kernel_target_, passes);
+  if (stops_after("autodiff")) return {std::move(graph)};
+  return optimize(std::move(graph), is_mixed(), options_.row_chunks, kernel_target_, passes);
 }
 
 /// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
@@ -234,7 +233,7 @@ EvaluationLoss Compilation::evaluation_graph(const Dims& dims, int64_t row_chunk
   // As for training.
   evaluation.graph = find_attention(std::move(evaluation.graph), passes);
   evaluation.graph =
-      optimize(std::move(evaluation.graph), is_mixed(), row_chunks, kernel_target_, passes);
+      optimize(std::move(evaluation.graph), is_mixed(), row_chunks, kernel_target_, passes).graph;
   return evaluation;
 }
 
@@ -242,11 +241,11 @@ void Compilation::add_plan(const Dims& dims, const Mesh& mesh) {
   PassRunner train_passes(options_, "train");
   PassRunner evaluate_passes(options_, "evaluate");
   auto programs = std::make_unique<Programs>();
-  int64_t row_chunks = options_.row_chunks;
-  programs->train = std::make_shared<Graph>(training_graph(dims, mesh, row_chunks, train_passes));
+  OptimizedGraph train = training_graph(dims, mesh, train_passes);
+  programs->train = std::make_shared<Graph>(std::move(train.graph));
   if (!stops_after("import") && !stops_after("autodiff") && !stops_after("optimize")) {
     programs->evaluation =
-        std::make_shared<EvaluationLoss>(evaluation_graph(dims, row_chunks, evaluate_passes));
+        std::make_shared<EvaluationLoss>(evaluation_graph(dims, train.row_chunks, evaluate_passes));
     if (stops_after("fuse")) {
       form_programs(*programs, mesh, {mesh.pp}, train_passes, evaluate_passes);
     } else {
@@ -314,11 +313,10 @@ std::optional<FittedStep> Compilation::fit_other(const Options& options, const D
   PassRunner evaluate_passes(options, "evaluate");
   Programs made;
   if (whole == nullptr) {
-    int64_t row_chunks = options.row_chunks;
-    made.train =
-        std::make_shared<Graph>(other.training_graph(dims, mesh, row_chunks, train_passes));
-    made.evaluation =
-        std::make_shared<EvaluationLoss>(other.evaluation_graph(dims, row_chunks, evaluate_passes));
+    OptimizedGraph train = other.training_graph(dims, mesh, train_passes);
+    made.train = std::make_shared<Graph>(std::move(train.graph));
+    made.evaluation = std::make_shared<EvaluationLoss>(
+        other.evaluation_graph(dims, train.row_chunks, evaluate_passes));
     whole = &made;
   }
   std::vector<std::unique_ptr<Programs>> plans;
