@@ -164,16 +164,22 @@ std::optional<RowRegion> widest_region(const Graph& graph, const std::set<int64_
   return std::nullopt;
 }
 
-}  // namespace
-
-Graph chunk_rows(Graph graph, int64_t count) {
-  if (count == 1) return graph;
+// Splits `region`, the widest one, and those that are left.
+Graph split_regions(Graph graph, std::optional<RowRegion> region, int64_t count) {
   std::set<int64_t> split;
-  while (const auto region = widest_region(graph, split)) {
+  for (; region; region = widest_region(graph, split)) {
     for (const RowRegion::Part& part : region->parts) split.insert(graph.node(part.node).id);
     graph = RegionSplitter(graph, *region, std::min(count, region->rows)).run();
   }
   return graph;
+}
+
+}  // namespace
+
+Graph chunk_rows(Graph graph, int64_t count) {
+  if (count == 1) return graph;
+  std::optional<RowRegion> region = widest_region(graph);
+  return split_regions(std::move(graph), std::move(region), count);
 }
 
 int64_t choose_row_chunks(const Graph& graph, const KernelTarget& target) {
@@ -185,7 +191,7 @@ int64_t choose_row_chunks(const Graph& graph, const KernelTarget& target) {
     return static_cast<double>(peak_of_results(step, fuse(step, {}, target)));
   };
   const double whole = peak(graph);
-  const double saved = whole - peak(simplify(chunk_rows(graph, count)));
+  const double saved = whole - peak(simplify(split_regions(graph, region, count)));
   const bool gains = saved >= kLeastGain * (whole + static_cast<double>(bytes_of_states(graph)));
   return gains ? count : 1;
 }
