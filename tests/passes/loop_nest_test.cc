@@ -1,5 +1,7 @@
 #include "passes/loop_nest.h"
 
+#include <algorithm>
+
 #include "passes/build_loop_nest.h"
 #include "support/catch.h"
 
@@ -106,4 +108,23 @@ TEST_CASE("blocks are ranges of rows by ranges of columns, and depend on shapes 
   grid = block_grid(*nest_of(rows));
   CHECK(grid.rows_per_block == 32);  // 16384 / 512
   CHECK(grid.blocks() == 32);        // ceil(1000 / 32)
+}
+
+TEST_CASE("scores are overwritten by a kernel that reads the label's before its sweeps") {
+  const auto overwrites = [](const std::string& nodes) {
+    const Graph graph = parse_graph("feed %x: f32[8,50]\nfeed %l: i64[8,1]\nfeed %c: i64[1,50]\n" +
+                                    nodes + "output \"y\" %y");
+    const LoopNest nest = *nest_of(graph);
+    const auto x = std::find_if(nest.arguments.begin(), nest.arguments.end(),
+                                [](const NestArgument& each) { return each.value == 0; });
+    return may_share_bytes(nest, static_cast<int32_t>(x - nest.arguments.begin()), nest.stores[0]);
+  };
+  const std::string sum = "%s = reduce_sum(%x) {axes=[1]}\n%m = sub(%x, %s)\n";
+  const std::string label = "%p = pick(%x, %l) {axis=1}\n";
+  CHECK(overwrites(sum + "%y = neg(%m)\n"));
+  CHECK(overwrites(sum + label + "%y = mul(%m, %p)\n"));
+  // Without a sum no sweep comes before the stores.
+  CHECK_FALSE(overwrites(label + "%y = mul(%x, %p)\n"));
+  // A score of another row, which may be written by then.
+  CHECK_FALSE(overwrites(sum + "%p = pick(%x, %c) {axis=0}\n%y = mul(%m, %p)\n"));
 }
