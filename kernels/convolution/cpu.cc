@@ -182,7 +182,7 @@ struct Convolution {
     PackedOperand<Tile::kRows, E, PackA> a(pack_a, panels_a);
     PackedOperand<Tile::kColumns, E, PackB> b(pack_b, panels_b);
     multiply_operands<Tile, kMaxBlockRows * kMaxBlockColumns>(
-        block.rows, block.columns, depth, a, b,
+        block.rows, channels / s.groups % Tile::kRows, block.columns, depth, a, b,
         [&](int64_t row, int64_t column) __attribute__((always_inline)) {
           prefetch_operands<T>(args, batch, first_row + row, block.column + column);
         },

@@ -49,6 +49,9 @@ using DoubleTile = RegisterTile<double, 2, 1>;
 /// For products of at most 16 columns.
 template <typename Tile>
 using SlimTile = RegisterTile<typename Tile::E, Tile::kRows, 1>;
+/// The first Rows rows of a register tile.
+template <typename Tile, int Rows>
+using LowTile = RegisterTile<typename Tile::E, Rows, Tile::kVectors>;
 
 /// The lines of an operand that a tile has, along the depth: element k of line i is
 /// at[i * line_stride + k * depth_stride].
@@ -102,6 +105,22 @@ SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile:
     b += Tile::kColumns;
   }
   put_sums<Tile>(c, sums, first);
+}
+
+/// multiply_panels for the last register tile of a matrix, of whose rows only `rows` count. Of
+/// others the results are left as they are: at small batches they would be a tenth of the work.
+template <typename Tile>
+SGTC_INLINE void multiply_last_panels(int64_t rows, Panel<typename Tile::E> a,
+                                      const typename Tile::E* b, typename Tile::E* c, int64_t depth,
+                                      bool first) {
+  constexpr int kThird = Tile::kRows / 3;
+  if constexpr (kThird != 0) {
+    if (rows <= kThird) return multiply_panels<LowTile<Tile, kThird>>(a, b, c, depth, first);
+    if (rows <= 2 * kThird) {
+      return multiply_panels<LowTile<Tile, 2 * kThird>>(a, b, c, depth, first);
+    }
+  }
+  multiply_panels<Tile>(a, b, c, depth, first);
 }
 
 /// Calls use(row tile, column tile) for all tiles of a matrix, in an order in which a panel of B
@@ -259,11 +278,12 @@ SGTC_INLINE void look_ahead(int64_t row, int64_t column, int64_t rows, int64_t c
 
 /// The product of the operands a and b, `rows` x `columns` elements and at most MaxElements:
 /// visit(row, column, values, lanes) gets all its elements, ahead(row, column) says so before their
-/// last slice is computed.
+/// last slice is computed. `last_rows` is how many rows of the last register tile count if `rows`
+/// is no multiple of its height: a constant, so that there is code for that number alone.
 template <typename Tile, int64_t MaxElements, typename A, typename B, typename Ahead,
           typename Visit>
-SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth, A& a, B& b,
-                                   Ahead ahead, Visit visit) {
+SGTC_INLINE void multiply_operands(int64_t rows, int64_t last_rows, int64_t columns, int64_t depth,
+                                   A& a, B& b, Ahead ahead, Visit visit) {
   using E = typename Tile::E;
   alignas(64) E c[MaxElements];      // of one group of slices
   alignas(64) E total[MaxElements];  // of the groups before, if there are several
@@ -286,7 +306,11 @@ SGTC_INLINE void multiply_operands(int64_t rows, int64_t columns, int64_t depth,
             look_ahead<Tile>(i * Tile::kRows, j * Tile::kColumns, rows, columns, ahead);
           }
           a.with_panel(i, [&](Panel<E> rows_of_a) __attribute__((always_inline)) {
-            multiply_panels<Tile>(rows_of_a, panel, c + at, slice, first);
+            if (last_rows != 0 && rows - i * Tile::kRows < Tile::kRows) {
+              multiply_last_panels<Tile>(last_rows, rows_of_a, panel, c + at, slice, first);
+            } else {
+              multiply_panels<Tile>(rows_of_a, panel, c + at, slice, first);
+            }
           });
           if (!last) return;
           if (depth > Tile::kGroupDepth) add_tiles<Tile>(c + at, total + at, 1, false);

@@ -69,7 +69,7 @@ SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* 
       {block.b + block.column * s.b_column_stride, columns, s.b_column_stride, s.b_depth_stride},
       panel_of_b);
   multiply_operands<Tile, kMaxRegionRows * kMaxRegionColumns>(
-      rows, columns, s.depth, a, b,
+      rows, s.rows % Tile::kRows, columns, s.depth, a, b,
       [&](int64_t row, int64_t column) __attribute__((always_inline)) {
         prefetch_operands<T>(args, block.batch, block.row + row, block.column + column);
       },

@@ -18,15 +18,30 @@ namespace {
 using sgtc::kernels::MatmulShape;
 using sgtc::kernels::V16f;
 
-// to = GELU(values + bias) by tanh, for the first `lanes` elements.
-SGTC_INLINE void store_activated(float* to, V16f values, const float* bias, int64_t lanes) {
-  const auto bytes = static_cast<size_t>(lanes) * sizeof(float);
-  V16f x = {};
-  std::memcpy(&x, bias, bytes);
-  x += values;
+// GELU by tanh.
+SGTC_INLINE V16f activate(V16f x) {
   const V16f inner = 0.7978845608F * (x + 0.044715F * x * x * x);
-  x = 0.5F * x * (1 + sgtc::kernels::tanh_single(inner));
-  std::memcpy(to, &x, bytes);
+  return 0.5F * x * (1 + sgtc::kernels::tanh_single(inner));
+}
+
+// to = GELU(values + bias) for the first `lanes` elements. Whole vectors have code of their own, as
+// in compiled programs.
+SGTC_INLINE void store_activated(float* to, V16f values, const float* bias, int64_t lanes) {
+  using namespace sgtc::kernels;
+  if (lanes == kLanes) {
+    store<V16f>(to, activate(values + load<V16f>(bias)));
+  } else {
+    store_part<V16f>(to, activate(values + load_part<V16f>(bias, lanes)), lanes);
+  }
+}
+
+SGTC_INLINE void store_values(float* to, V16f values, int64_t lanes) {
+  using namespace sgtc::kernels;
+  if (lanes == kLanes) {
+    store<V16f>(to, values);
+  } else {
+    store_part<V16f>(to, values, lanes);
+  }
 }
 
 }  // namespace
@@ -38,7 +53,7 @@ extern "C" SGTC_INLINE void sgtc_tile_store(void* const* args, int64_t, int64_t 
 #ifdef SGTC_EPILOGUE
   store_activated(to, values, static_cast<float*>(args[2]) + column, lanes);
 #else
-  std::memcpy(to, &values, static_cast<size_t>(lanes) * sizeof(float));
+  store_values(to, values, lanes);
 #endif
 }
 
@@ -49,9 +64,7 @@ namespace {
 SGTC_INLINE void activate_row(float* row, const float* bias, int64_t columns) {
   int64_t i = 0;
   for (; i + 16 <= columns; i += 16) {
-    V16f x;
-    std::memcpy(&x, row + i, sizeof(x));
-    store_activated(row + i, x, bias + i, 16);
+    store_activated(row + i, sgtc::kernels::load<V16f>(row + i), bias + i, 16);
   }
   for (; i < columns; ++i) store_activated(row + i, V16f{} + row[i], bias + i, 1);
 }

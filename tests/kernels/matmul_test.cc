@@ -118,19 +118,22 @@ std::vector<float> multiply(const MatmulShape& s, const std::vector<float>& a,
 }  // namespace
 
 TEST_CASE("matmul adds chains of fused multiply-adds, for all transpositions and odd sizes") {
-  const Sizes sizes[] = {{1, 1, 1, 1, false, false},     {2, 5, 7, 3, false, false},
-                         {1, 6, 16, 9, true, false},     {3, 17, 33, 5, false, true},
-                         {1, 13, 31, 300, true, true},   {1, 1, 130, 70, false, false},
-                         {1, 200, 1, 33, false, true},   {1, 205, 141, 513, false, false},
-                         {2, 24, 64, 257, true, false},  {1, 3, 5, 0, false, false},
-                         {1, 7, 18, 4096, false, true},  {1, 13, 5, 4097, true, false},
-                         {1, 2, 35, 12600, false, false}};
+  const Sizes sizes[] = {{1, 1, 1, 1, false, false},      {2, 5, 7, 3, false, false},
+                         {1, 6, 16, 9, true, false},      {3, 17, 33, 5, false, true},
+                         {1, 13, 31, 300, true, true},    {1, 1, 130, 70, false, false},
+                         {1, 200, 1, 33, false, true},    {1, 205, 141, 513, false, false},
+                         {2, 24, 64, 257, true, false},   {1, 3, 5, 0, false, false},
+                         {1, 7, 18, 4096, false, true},   {1, 13, 5, 4097, true, false},
+                         {1, 2, 35, 12600, false, false}, {1, 20, 40, 300, false, false},
+                         {1, 64, 33, 40, true, true}};
   for (const Sizes& s : sizes) {
-    const MatmulShape shape = shape_of(s, 192, 128, false);
     const auto a = random_numbers(s.batch * s.rows * s.depth, 1);
     const auto b = random_numbers(s.batch * s.columns * s.depth, 2);
-    INFO(s.rows << " x " << s.columns << " x " << s.depth);
-    CHECK(same_bits(multiply(shape, a, b, 100), reference(shape, a, b)));
+    for (const bool wide : {false, true}) {
+      INFO(s.rows << " x " << s.columns << " x " << s.depth << (wide ? ", wide" : ""));
+      const MatmulShape shape = shape_of(s, 192, 128, wide);
+      CHECK(same_bits(multiply(shape, a, b, 100), reference(shape, a, b)));
+    }
   }
 }
 
