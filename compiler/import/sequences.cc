@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "import/checks.h"
 #include "support/diagnostics.h"
 
 namespace sgtc {
@@ -133,17 +134,21 @@ class SequenceLowering {
     return sequence_of(std::move(elements));
   }
 
+  // Of `size` elements each; the last may have fewer.
+  static std::vector<int64_t> equal_sizes(int64_t total, int64_t size) {
+    const int64_t whole = checked_factor(total / size, 0, "the number of parts");
+    std::vector<int64_t> sizes(static_cast<size_t>(whole), size);
+    if (total % size != 0) sizes.push_back(total % size);
+    return sizes;
+  }
+
   std::vector<int64_t> part_sizes(int64_t total) {
-    if (!n_.has_input(1)) return std::vector<int64_t>(static_cast<size_t>(total), 1);
+    if (!n_.has_input(1)) return equal_sizes(total, 1);
     std::vector<int64_t> sizes = n_.integers_input(1, "the sizes of the parts");
-    if (n_.input_rank(1) == 0 && sizes[0] > 0) {
-      const int64_t size = sizes[0];
-      sizes.assign(static_cast<size_t>(total / size), size);
-      if (total % size != 0) sizes.push_back(total % size);
-    }
-    int64_t sum = 0;
-    for (int64_t size : sizes) sum = size < 0 || sum < 0 ? -1 : sum + size;
-    if (sum == total) return sizes;
+    if (n_.input_rank(1) == 0 && sizes[0] > 0) sizes = equal_sizes(total, sizes[0]);
+    int64_t left = total;
+    for (int64_t size : sizes) left = size < 0 || size > left ? -1 : left - size;
+    if (left == 0) return sizes;
     throw Error("the sizes of the parts " + to_string(sizes) + " do not add up to " +
                 std::to_string(total));
   }

@@ -44,6 +44,22 @@ TEST_CASE("single slices, with and without their dimension, and stacking") {
   CHECK(joined.shape(joined.outputs[0].value) == Shape{2, 3});
 }
 
+TEST_CASE("more parts than a graph could hold are refused before they are listed") {
+  CHECK(has(import_error("g (float[4000000000] x) => (float[N] y) { s = SplitToSequence (x)\n "
+                         "y = ConcatFromSequence <axis = 0> (s) }"),
+            "the number of parts: expected 0 to 1048576, found 4000000000"));
+  CHECK(has(import_error("g (float[4000000000] x) => (float[N] y) <int64 two = {2}> { "
+                         "s = SplitToSequence (x, two)\n y = ConcatFromSequence <axis = 0> (s) }"),
+            "the number of parts: expected 0 to 1048576, found 2000000000"));
+}
+
+TEST_CASE("sizes of parts whose sum leaves 64 bits are refused") {
+  CHECK(has(import_error("g (float[4] x) => (float[N] y) <int64[3] sizes = {9223372036854775807, "
+                         "9223372036854775807, 6}> { s = SplitToSequence (x, sizes)\n "
+                         "y = ConcatFromSequence <axis = 0> (s) }"),
+            "do not add up to 4"));
+}
+
 TEST_CASE("a loop may collect a sequence") {
   const Graph graph = import_text(R"(
     g (float[1] x) => (float[N] y) <int64 n = {3}, bool go = {1}> {
