@@ -114,20 +114,20 @@ class PositionBuilder {
       }
     }
     for (const ValueId feed : graph.feeds) {
-      const bool kept = number_ == 0 && (is_unread(feed) || is_result(program, feed));
+      const bool kept = (number_ == 0 && is_unread(feed)) || is_result(program, feed);
       if (is_used(program, feed) || kept) add_feed(graph, feed);
     }
     name_leaf_buffers(program);
   }
 
-  // Whether an output is the feed or a view of it.
-  static bool is_result(const PositionProgram& program, ValueId feed) {
+  // Whether an output is the feed, which the first position then shows, or a view of it here.
+  bool is_result(const PositionProgram& program, ValueId feed) const {
     const std::vector<Output>& outputs = program.program->graph->outputs;
     const auto storage = [&](ValueId value) {
       return program.step.storage_of[static_cast<size_t>(value)];
     };
     return std::any_of(outputs.begin(), outputs.end(), [&](const Output& output) {
-      return storage(output.value) == storage(feed);
+      return output.value == feed ? number_ == 0 : storage(output.value) == storage(feed);
     });
   }
 

@@ -70,6 +70,35 @@ output "loss" %loss
   }
 }
 
+TEST_CASE("a view of an input is an output of the stage that takes it") {
+  plan::Plan plan = build_on(R"(graph "view" rows 4 micro_batches 2
+feed %x: f32[4,8]
+feed %z: f32[4,8]
+state parameter %w: f32[8,8] = normal(0.0, 0.1, seed 1)
+constant %count: f32[] = [8]
+%m = matmul(%x, %w)
+%s = mul(%m, %m)
+%y = exp(%s)
+%total = reduce_sum(%y) {axes=[0,1]}
+%loss = div(%total, %count)
+%seen = reshape(%x) {shape=[8,4]}
+%unread = reshape(%z) {shape=[8,4]}
+output "loss" %loss
+output "seen" %seen
+output "unread" %unread
+)",
+                             {0, {2, 1, 1}, 2, PipelineSchedule::kGPipe})
+                        .plan;
+  place_apart(plan);
+  CHECK(fault_texts(plan) == "");
+  std::map<std::string, std::string> buffers;
+  for (const plan::Result& result : plan.results) {
+    buffers[result.name] += result.buffer + " on " + std::to_string(result.position) + ";";
+  }
+  CHECK(buffers.at("seen") == "x on 1;");
+  CHECK(buffers.at("unread") == "z on 1;");
+}
+
 TEST_CASE("1F1B alternates as soon as it can, GPipe collects") {
   const plan::Plan one = plan_on({4, {2, 1, 1}, 3, PipelineSchedule::k1F1B});
   CHECK(passes_text(one, 0) == "F0 F1 B0 F2 B1 B2 U0");
