@@ -82,6 +82,7 @@ int64_t composition_flops(const Graph& graph, const Node& node) {
 int64_t indexing_flops(const Graph& graph, const Node& node) {
   switch (node.op) {
     case Op::kScatterAdd:
+    case Op::kAccumulateRows:
     case Op::kScatterElements:
     case Op::kScatterNd:
       return element_count(graph.shape(node.operands[2]));
@@ -94,19 +95,33 @@ bool is_gather(Op op) {
   return op == Op::kGather || op == Op::kGatherElements || op == Op::kGatherNd || op == Op::kPick;
 }
 
-// Bytes that the group reads of an input: all of it, or for data that only gathers use, the
-// elements that they take.
+// What a node that needs only a part of its operand 0 takes of it or puts there, else kNone.
+ValueId part_of_data(const Node& node) {
+  if (node.op == Op::kAccumulateRows) return node.operands[2];
+  return is_gather(node.op) ? node.results[0] : kNone;
+}
+
+// Bytes that the group reads of an input: all of it, or for data of which all users need a part,
+// the elements of the parts.
 int64_t bytes_read(const Graph& graph, const Group& group, ValueId value) {
-  int64_t gathered = 0;
+  int64_t parts = 0;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (node.operands[i] != value) continue;
-      if (i != 0 || !is_gather(node.op)) return bytes_of(graph.type(value));
-      gathered += bytes_of(graph.type(node.results[0]));
+      const ValueId part = i == 0 ? part_of_data(node) : kNone;
+      if (part == kNone) return bytes_of(graph.type(value));
+      parts += bytes_of(graph.type(part));
     }
   }
-  return std::min(gathered, bytes_of(graph.type(value)));
+  return std::min(parts, bytes_of(graph.type(value)));
+}
+
+int64_t bytes_written(const Graph& graph, ValueId value) {
+  const Node& producer = *graph.producer(value);
+  const int64_t whole = bytes_of(graph.type(value));
+  if (producer.op != Op::kAccumulateRows) return whole;
+  return std::min(whole, bytes_of(graph.type(part_of_data(producer))));
 }
 
 }  // namespace
@@ -139,7 +154,7 @@ void fill_costs(const Graph& graph, const Group& group, KernelSpec& kernel) {
   kernel.bytes = 0;
   for (const NodeId id : group.nodes) kernel.flops += flops_of(graph, graph.node(id));
   for (const ValueId value : group.inputs) kernel.bytes += bytes_read(graph, group, value);
-  for (const ValueId value : group.outputs) kernel.bytes += bytes_of(graph.type(value));
+  for (const ValueId value : group.outputs) kernel.bytes += bytes_written(graph, value);
 }
 
 }  // namespace sgtc

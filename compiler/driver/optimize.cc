@@ -1,5 +1,6 @@
 #include "driver/optimize.h"
 
+#include "passes/accumulate_rows.h"
 #include "passes/chunk_rows.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
@@ -50,6 +51,8 @@ OptimizedGraph optimize(Graph graph, bool mixed, int64_t row_chunks, const Kerne
   // After equal values were merged, which would undo it.
   graph = passes.run("recompute-elementwise",
                      [&] { return recompute_elementwise(std::move(graph), target); });
+  // Knows tables of zeros when constants are folded. It leaves the scatters into them to nobody.
+  graph = passes.run("accumulate-rows", [&] { return accumulate_rows(std::move(graph)); });
   // Last of the value-level passes: no value is added from here on except by splitting.
   graph =
       passes.run("eliminate-dead-nodes", [&] { return eliminate_dead_nodes(std::move(graph)); });

@@ -214,9 +214,12 @@ void Interpreter::run_phases(Phase first, Phase last, int64_t micro_batch) {
 
 void Interpreter::run_node(const Node& node, int64_t micro_batch) {
   Tensor& first = values_[static_cast<size_t>(node.results[0])];
-  if (node.op == Op::kAccumulate) {
+  if (accumulates(node.op)) {
     Tensor& state = values_[static_cast<size_t>(node.operands[0])];
-    state = evaluate(Op::kAdd, {&state, &value(node.operands[1])}, {}, {precision_, 0})[0];
+    std::vector<const Tensor*> operands = {&state};
+    for (size_t i = 1; i < node.operands.size(); ++i) operands.push_back(&value(node.operands[i]));
+    const Op op = node.op == Op::kAccumulate ? Op::kAdd : Op::kScatterAdd;
+    state = evaluate(op, operands, node.attributes, {precision_, 0})[0];
     first = state;
     return;
   }

@@ -161,6 +161,7 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"random_normal", OpKind::kRandom, 2, 2, 1}, " shape stream ", rules::random},
 
     {{"accumulate", OpKind::kMicroBatch, 2, 2, 1}, "", rules::accumulate},
+    {{"accumulate_rows", kIndex, 3, 3, 1}, " axis ", rules::scatter_add},
     {{"stack_micro_batches", OpKind::kMicroBatch, 1, 1, 1},
      " micro_batches ",
      rules::stack_micro_batches},

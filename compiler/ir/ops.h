@@ -147,7 +147,9 @@ enum class Op : uint8_t {
   kRandomUniform,  // [0, 1)
   kRandomNormal,   // mean 0, deviation 1
   // Micro-batches.
-  kAccumulate,         // (state, x): state + x in micro-batch order; the result aliases the state
+  kAccumulate,      // (state, x): state + x in micro-batch order; the result aliases the state
+  kAccumulateRows,  // (state, indices, updates), axis=: the same with what scatter_add would add;
+                    //   the state's other slices are not touched
   kStackMicroBatches,  // (x), micro_batches=: those of all replicas -> [.., ...], row m written by
                        //   the global micro-batch m
   // Replicas. Each runs once per step, when its operand is complete for all micro-batches.
@@ -192,6 +194,9 @@ struct OpInfo {
 const OpInfo& info(Op op);
 inline std::string_view name_of(Op op) { return info(op).name; }
 std::optional<Op> op_from_name(std::string_view name);
+
+/// Whether the operator adds to its operand 0, an accumulator, in place.
+inline bool accumulates(Op op) { return op == Op::kAccumulate || op == Op::kAccumulateRows; }
 
 using OperandTypes = InlineVector<const TensorType*, 4>;
 

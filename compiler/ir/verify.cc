@@ -67,7 +67,7 @@ class Verifier {
 
   // Whether the result holds something of all micro-batches.
   static bool is_total(const Node& node) {
-    return node.op == Op::kAccumulate || node.op == Op::kStackMicroBatches ||
+    return accumulates(node.op) || node.op == Op::kStackMicroBatches ||
            info(node.op).kind == OpKind::kCollective;
   }
 
@@ -101,7 +101,7 @@ class Verifier {
 
   void check_node(const Node& node) {
     for (const ValueId operand : node.operands) check_operand(node, operand);
-    if (node.op == Op::kAccumulate) check_accumulate(node);
+    if (accumulates(node.op)) check_accumulate(node);
     if (node.op == Op::kStackMicroBatches &&
         node.attributes.integer("micro_batches") != graph_.micro_batches * graph_.replicas) {
       fail(describe(node), "micro_batches must be those of all replicas");

@@ -133,6 +133,7 @@ AnchorGeometry attention_grad(const TensorType& q, const Shape& k) {
 bool has_anchor_kernel(Op op) {
   switch (op) {
     case Op::kScatterAdd:
+    case Op::kAccumulateRows:
     case Op::kScatterElements:
     case Op::kScatterNd:
     case Op::kArgMax:
@@ -184,7 +185,8 @@ AnchorGeometry anchor_geometry(Op op, const Attributes& attributes,
     case Op::kCumSum:
     case Op::kTopK:
       return along_axis(attributes, first);
-    case Op::kScatterAdd: {
+    case Op::kScatterAdd:
+    case Op::kAccumulateRows: {
       const auto axis = static_cast<size_t>(attributes.integer("axis"));
       return scatter_columns(product(first, 0, axis), product(first, axis + 1, first.size()));
     }

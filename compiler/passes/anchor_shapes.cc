@@ -291,7 +291,8 @@ std::string anchor_entry(Op op, DType dtype) {
   if (!has_instance(op, dtype)) return "";
   // Truth values are scattered as bytes.
   const DType stored = dtype == DType::kBool ? DType::kUInt8 : dtype;
-  return "sgtc_" + std::string(name_of(op)) + "_" + std::string(name_of(stored));
+  const Op written = op == Op::kAccumulateRows ? Op::kScatterAdd : op;  // its data is the result
+  return "sgtc_" + std::string(name_of(written)) + "_" + std::string(name_of(stored));
 }
 
 std::vector<int64_t> anchor_shape_words(const KernelSpec& spec, bool wide_vectors) {
@@ -313,6 +314,7 @@ std::vector<int64_t> anchor_shape_words(const KernelSpec& spec, bool wide_vector
     case Op::kTopK:
       return words_of(axis_shape(spec));
     case Op::kScatterAdd:
+    case Op::kAccumulateRows:
       return words_of(scatter_add_shape(spec));
     case Op::kScatterElements:
       return words_of(scatter_elements_shape(spec));

@@ -85,15 +85,22 @@ void set_anchor(const Graph& graph, const Group& group, KernelSpec& spec) {
   spec.anchor = anchor.op;
   spec.kind = name_of(anchor.op);
   spec.attributes = anchor.attributes;
-  bool has_tile = anchor_tile(graph, anchor).has_value();
+  const bool has_tile = anchor_tile(graph, anchor).has_value();
+  const bool in_place = accumulates(anchor.op);
   for (ValueId operand : anchor.operands) {
+    const bool updated = in_place && operand == anchor.operands[0];
+    const AccessMode mode = updated ? AccessMode::kUpdate : AccessMode::kRead;
     spec.operand_types.push_back(graph.type(operand));
-    spec.operand_arguments.push_back(ensure_argument(spec, operand, AccessMode::kRead));
+    spec.operand_arguments.push_back(ensure_argument(spec, operand, mode));
   }
   for (ValueId result : anchor.results) {
     spec.result_types.push_back(graph.type(result));
-    spec.result_arguments.push_back(has_tile ? argument_of(spec, result)
-                                             : ensure_argument(spec, result, AccessMode::kWrite));
+    if (in_place) {
+      spec.result_arguments.push_back(spec.operand_arguments[0]);
+    } else {
+      spec.result_arguments.push_back(has_tile ? argument_of(spec, result)
+                                               : ensure_argument(spec, result, AccessMode::kWrite));
+    }
   }
 }
 

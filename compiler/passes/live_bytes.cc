@@ -53,7 +53,7 @@ class LiveBytes {
       for (const NodeId id : group.nodes) {
         const Node& node = graph_.node(id);
         const bool fills = node.op == Op::kPlace && node.operands.size() > 1;
-        if (node.op == Op::kAccumulate || node.op == Op::kShard)
+        if (accumulates(node.op) || node.op == Op::kShard)
           join(node.results[0], node.operands[0]);
         if (fills) join(node.results[0], node.operands[1]);
         if (group.kind == Group::Kind::kView) join(node.results[0], node.operands[0]);

@@ -93,7 +93,7 @@ class Finder {
       reads(update.value).in_place = true;
     }
     for (const Node& node : graph_.nodes) {
-      if (node.op == Op::kAccumulate) reads(node.results[0]).in_place = true;
+      if (accumulates(node.op)) reads(node.results[0]).in_place = true;
     }
   }
 

@@ -128,7 +128,7 @@ class Assigner {
 
   void join_views() {
     for (const Node& node : graph_.nodes) {
-      if (node.op != Op::kAccumulate || !is_made_here(node.results[0])) continue;
+      if (!accumulates(node.op) || !is_made_here(node.results[0])) continue;
       join(node.results[0], node.operands[0]);
     }
     for (size_t g = 0; g < program_.groups.size(); ++g) {
@@ -159,7 +159,7 @@ class Assigner {
     const ValueId operand = node.operands[0];
     const Storage& held = storage(operand);
     const Node* producer = graph_.producer(operand);
-    const bool accumulated = producer != nullptr && producer->op == Op::kAccumulate;
+    const bool accumulated = producer != nullptr && accumulates(producer->op);
     const bool own =
         held.kind == Storage::Kind::kResult || (held.kind == Storage::Kind::kState && accumulated);
     const bool output = held.output && !storage(node.results[0]).output;

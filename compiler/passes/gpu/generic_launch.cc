@@ -263,6 +263,7 @@ std::vector<int64_t> set_launch(KernelSpec& spec, const KernelTarget& target) {
     case Op::kTopK:
       return set_axis(spec);
     case Op::kScatterAdd:
+    case Op::kAccumulateRows:
       return set_scatter_add(spec, target);
     case Op::kScatterElements:
       return set_scatter_elements(spec, target);
