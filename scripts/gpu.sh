@@ -50,7 +50,8 @@ pack_programs() {
 
 pack_models() {
   build_tools
-  cp "$root"/tests/gpu/{models_check,torch_models}.py "$root/tests/tool/safetensors_file.py" "$1"
+  cp "$root"/tests/gpu/{models_check,torch_models}.py \
+    "$root"/tests/tool/{safetensors_file,touched_lines}.py "$1"
   # shellcheck disable=SC2086 # MODELS is a list
   "$root/build/venv/bin/python" "$root/tests/gpu/pack_models.py" "$root/build/bin" "$1/models" \
     ${MODELS:-}

@@ -5,8 +5,8 @@
 All begin with the same weights, which the program writes after 0 steps, and see the same data.
 Checked for each model: the loss of fp32 against PyTorch's and the CPU program's in fp32; the loss of
 bf16 against PyTorch's autocast, by what autocast itself changes; that the loss falls; that a second
-run has the same bits; and no complaint of compute-sanitizer where that is found and works. Needs
-torch and numpy. Exits with 1 if a check fails.
+run has the same bits; that the memory touched is the plan's, to the line; and no complaint of
+compute-sanitizer where that is found and works. Needs torch and numpy. Exits with 1 if a check fails.
 """
 
 import json
@@ -22,6 +22,7 @@ import torch
 
 import torch_models
 from safetensors_file import read_safetensors
+from touched_lines import LINE, planned_lines, touched_lines
 
 FP32_TOLERANCE = 1e-3  # of a loss, PyTorch's and the CPU's
 BF16_TOLERANCE = 2     # of the largest distance so far of autocast from PyTorch's fp32
@@ -120,6 +121,23 @@ def check_model(run, name, checks):
                       **{key: losses.tolist() for key, losses in found.items()}}), flush=True)
 
 
+def check_touched(run, name, checks):
+    """A step and an evaluation touch all lines of the plan's buffers and nothing else."""
+    held_out = [f"--eval={feed}={path}" for feed, path in run.feeds.items()]
+    for program in ("fp32", "bf16"):
+        plan = json.loads(subprocess.run([run.folder / program, "--print-plan"], check=True,
+                                         capture_output=True, text=True).stdout)[0]
+        position = plan["positions"][0]
+        planned = planned_lines(position)
+        result = subprocess.run(run.command(program, 1, *held_out), check=True, text=True,
+                                capture_output=True, env={**os.environ, "SGTC_POISON": "1"})
+        (highest, total, lines), = touched_lines(result.stdout)
+        checks.expect(total == position["arena_bytes"] and planned[-1] * LINE < highest <= total and
+                      lines == len(planned) * LINE,
+                      f"{name} {program}: touches {lines} bytes of the plan's {len(planned) * LINE}, "
+                      f"up to byte {highest} of {total}")
+
+
 def check_memory(run, name, checks):
     """compute-sanitizer finds neither a bad access nor a race in two steps."""
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
@@ -160,6 +178,7 @@ def main():
             run = Run(path, pathlib.Path(work))
             try:
                 check_model(run, path.name, checks)
+                check_touched(run, path.name, checks)
                 if path.name == SANITIZED:
                     check_accesses(run, path.name, checks)
                     check_memory(run, path.name, checks)

@@ -14,9 +14,9 @@ import numpy as np
 
 from harness import floats, integers, run_tests
 from live_set import arena_ratios, largest_live_sets, serial_peak
+from touched_lines import LINE, planned_lines, touched_lines
 
 MOST = 1.05
-LINE = 64  # bytes
 MESHES = ("1x1", "2x1", "1x2", "2x2", "4x1")
 RNG = np.random.default_rng(3)
 
@@ -103,16 +103,6 @@ def feeds_of(plan):
     return feeds
 
 
-def lines_of(position):
-    """The lines of 64 bytes in which the buffers of a position lie."""
-    lines = np.zeros(position["arena_bytes"] // LINE, bool)
-    for buffer in position["buffers"]:
-        for instance in range(buffer.get("count", 1)):
-            begin = buffer.get("offset", 0) + instance * buffer.get("stride", 0)
-            lines[begin // LINE:-(-(begin + buffer["bytes"]) // LINE)] = True
-    return lines
-
-
 def expect_touched(bench, name, mesh):
     """Every rank changes what lies in its plan's buffers, and no byte beside them."""
     bench.compile(None, "--mesh", mesh, "--micro-batches", 1 if mesh == "1x1" else 3,
@@ -123,16 +113,15 @@ def expect_touched(bench, name, mesh):
     result = bench.start("--steps", 1, *held_out, feeds=feeds,
                          env={**os.environ, "SGTC_POISON": "1"})
     assert result.returncode == 0, f"{name} on {mesh}: {result.stderr}"
-    touched = re.findall(r"highest byte touched (\d+) of (\d+), (\d+) bytes in touched lines of 64",
-                         result.stdout)
+    touched = touched_lines(result.stdout)
     positions = [position for position in plan["positions"] for _ in range(plan["mesh"][1]["size"])]
     assert len(touched) == len(positions), f"{name} on {mesh}: {result.stdout}"
     for position, (highest, total, lines) in zip(positions, touched):
-        planned = np.flatnonzero(lines_of(position))
+        planned = planned_lines(position)
         found = f"{name} on {mesh}: {highest} of {total}, {lines} of {len(planned) * LINE}"
-        assert int(total) == position["arena_bytes"], found
-        assert planned[-1] * LINE < int(highest) <= int(total), found
-        assert int(lines) == len(planned) * LINE, found
+        assert total == position["arena_bytes"], found
+        assert planned[-1] * LINE < highest <= total, found
+        assert lines == len(planned) * LINE, found
 
 
 def test_runs_touch_what_was_planned(bench):

@@ -1,0 +1,28 @@
+"""Which memory of its arena a program touched, beside what its plan has buffers for.
+
+A program that SGTC_POISON fills with a pattern prints what of each rank's arena it changed, in lines
+of 64 bytes.
+"""
+
+import re
+
+import numpy as np
+
+LINE = 64  # bytes
+
+
+def planned_lines(position):
+    """Numbers of the lines in which the buffers of a position of a plan (JSON) lie."""
+    lines = np.zeros(position["arena_bytes"] // LINE, bool)
+    for buffer in position["buffers"]:
+        for instance in range(buffer.get("count", 1)):
+            begin = buffer.get("offset", 0) + instance * buffer.get("stride", 0)
+            lines[begin // LINE:-(-(begin + buffer["bytes"]) // LINE)] = True
+    return np.flatnonzero(lines)
+
+
+def touched_lines(output):
+    """(end of the highest byte, bytes of the arena, bytes in touched lines) of each rank."""
+    found = re.findall(r"highest byte touched (\d+) of (\d+), (\d+) bytes in touched lines of 64",
+                       output)
+    return [tuple(int(number) for number in each) for each in found]
