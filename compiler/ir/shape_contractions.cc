@@ -28,6 +28,10 @@ int64_t spatial_rank(const Call& call) {
 // Number of window positions that lie within input and padding.
 int64_t positions(const Window& window, size_t d, int64_t input) {
   const size_t spatial = window.kernel.size();
+  if (window.kernel[d] < 1) {
+    mismatch("a window of at least 1 element in spatial dimension " + std::to_string(d),
+             std::to_string(window.kernel[d]));
+  }
   int64_t extent = 0;
   int64_t padded = 0;
   const bool overflow =

@@ -213,6 +213,9 @@ TEST_CASE("contraction shape rules") {
         "conv: expected 3 input channels (1 groups of 3), found 2");
   CHECK(types_of({"f32[2,3,1]", "f32[4,3,3]"}, "conv(%a, %b) " + one + "}") ==
         "conv: expected a window of at most 2 elements in spatial dimension 0, found 3");
+  CHECK(types_of({"f32[1,2,5,5]", "f32[4,2,3,0]"},
+                 "conv(%a, %b) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}") ==
+        "conv: expected a window of at least 1 element in spatial dimension 1, found 0");
   CHECK(types_of({"f32[2,4,4]", "f32[4,3,3]"}, "conv_input_grad(%a, %b) " + one + ", input=[8]}") ==
         "f32[2,3,8]");
   CHECK(types_of({"f32[2,4,4]", "f32[4,3,3]"}, "conv_input_grad(%a, %b) " + one + ", input=[9]}") ==
