@@ -51,7 +51,7 @@ OptimizedGraph optimize(Graph graph, bool mixed, int64_t row_chunks, const Kerne
   // After equal values were merged, which would undo it.
   graph = passes.run("recompute-elementwise",
                      [&] { return recompute_elementwise(std::move(graph), target); });
-  // Knows tables of zeros when constants are folded. It leaves the scatters into them to nobody.
+  // Needs folded constants, to know tables of zeros. Nobody uses the scatters into them afterwards.
   graph = passes.run("accumulate-rows", [&] { return accumulate_rows(std::move(graph)); });
   // Last of the value-level passes: no value is added from here on except by splitting.
   graph =
