@@ -1,6 +1,7 @@
 #include "passes/accumulate_rows.h"
 
 #include "ir/interpret.h"
+#include "operators_of.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "support/catch.h"
 
@@ -11,22 +12,16 @@ namespace {
 std::string rewritten(const std::string& text) {
   const Graph graph = eliminate_dead_nodes(accumulate_rows(parse_graph(text)));
   verify(graph, "accumulate_rows");
-  std::string operators;
-  for (const Node& node : graph.nodes) {
-    operators += std::string(name_of(node.op)) + "(";
-    for (const ValueId operand : node.operands) operators += graph.value(operand).name + " ";
-    operators += ") ";
-  }
-  return operators;
+  return operators_of(graph);
 }
-
-}  // namespace
 
 const std::string kTable =
     "graph \"a\" rows 4 micro_batches 2\nfeed %i: i64[3]\nfeed %u: f32[3,2]\n"
     "state accumulator %s: f32[5,2] = zero\nconstant %z: f32[] = [0]\n"
     "%zeros = broadcast(%z) {shape=[5,2]}\n";
 const std::string kTotal = "%y = neg(%t) @update\noutput \"y\" %y\n";
+
+}  // namespace
 
 TEST_CASE("what is scattered into zeros and accumulated goes to the accumulator's rows") {
   CHECK(rewritten(kTable + "%g = scatter_add(%zeros, %i, %u) {axis=0}\n%t = accumulate(%s, %g)\n" +

@@ -1,5 +1,6 @@
 #include "passes/join_pads.h"
 
+#include "operators_of.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "support/catch.h"
 
@@ -10,13 +11,7 @@ namespace {
 std::string joined(const std::string& text) {
   const Graph graph = eliminate_dead_nodes(join_pads(parse_graph(text)));
   verify(graph, "join_pads");
-  std::string operators;
-  for (const Node& node : graph.nodes) {
-    operators += std::string(name_of(node.op)) + "(";
-    for (const ValueId operand : node.operands) operators += graph.value(operand).name + " ";
-    operators += ") ";
-  }
-  return operators;
+  return operators_of(graph);
 }
 
 const std::string kParts =
