@@ -98,9 +98,7 @@ void conv_input_grad(Backward& b) {
   }
 }
 
-void max_pool(Backward& b) {
-  b.give(0, b.apply(Op::kMaxPoolGrad, {b.x(), b.y(), b.g()}, b.attributes()));
-}
+void max_pool(Backward& b) { b.give(0, b.apply(Op::kMaxPoolGrad, {b.x(), b.g()}, b.attributes())); }
 
 void average_pool(Backward& b) {
   b.give(0, b.apply(Op::kAveragePoolGrad, {b.g()},

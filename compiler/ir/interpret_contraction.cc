@@ -196,7 +196,7 @@ void max_pool_grad(const Call& call) {
   const std::vector<int64_t> best = positions_of_maxima(call, call.shape(1));
   std::vector<double>& dx = call.result().reals;
   for (size_t i = 0; i < best.size(); ++i) {
-    if (best[i] >= 0) dx[static_cast<size_t>(best[i])] += call.operand(2).reals[i];
+    if (best[i] >= 0) dx[static_cast<size_t>(best[i])] += call.operand(1).reals[i];
   }
 }
 

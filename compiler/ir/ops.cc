@@ -137,7 +137,7 @@ const std::array<Entry, kOpCount> kTable = {{
      " strides pads dilations groups kernel result ",
      rules::conv_weight_grad},
     {{"max_pool", kContract, 1, 1, 1}, kPoolAttributes, rules::max_pool},
-    {{"max_pool_grad", kContract, 3, 3, 1}, kPoolAttributes, rules::max_pool_grad},
+    {{"max_pool_grad", kContract, 2, 2, 1}, kPoolAttributes, rules::max_pool_grad},
     {{"average_pool", kContract, 1, 1, 1},
      " kernel strides pads dilations output count_include_pad ",
      rules::average_pool},

@@ -122,7 +122,7 @@ enum class Op : uint8_t {
   kConvWeightGrad,  // (x, dy), the same and kernel= spatial sizes: dw
   kMaxPool,      // (x), kernel= strides= pads= dilations= output= (spatial sizes): first maximum,
                  //   NaN is the greatest; a window in padding alone gives the lowest value
-  kMaxPoolGrad,  // (x, y, dy), the same
+  kMaxPoolGrad,  // (x, dy), the same
   kAveragePool,  // (x), kernel= strides= pads= dilations= output= count_include_pad=:
                  //   positions beyond the padding never count; a window over nothing gives 0
   kAveragePoolGrad,  // (dy), the same and input= spatial sizes

@@ -201,10 +201,8 @@ Types max_pool(const Call& call) {
 
 Types max_pool_grad(const Call& call) {
   call.need_float(0);
-  call.same_dtypes(0, 3);
-  const Shape output = max_pool(call)[0].shape;
-  call.need_shape(1, output);
-  call.need_shape(2, output);
+  call.same_dtypes(0, 2);
+  call.need_shape(1, max_pool(call)[0].shape);
   return one(call.dtype(0), call.shape(0));
 }
 

@@ -180,8 +180,8 @@ SGTC_INLINE void max_pool_grad(const PoolShape* shape, void* const* tensors, int
   const Extent<T> tensor = {all, all + s.planes * volume(w.input)};
   for_each_plane(s, begin, end, [&](int64_t in, int64_t out) __attribute__((always_inline)) {
     const T* x = all + in;
-    const T* dy = static_cast<const T*>(tensors[2]) + out;
-    T* dx = static_cast<T*>(tensors[3]) + in;
+    const T* dy = static_cast<const T*>(tensors[1]) + out;
+    T* dx = static_cast<T*>(tensors[2]) + in;
     sum_plane(dx, volume(w.input),
               [&](ArithmeticOf<T>* sums, int64_t low, int64_t high) __attribute__((always_inline)) {
                 for_each_maxima(w, x, tensor,

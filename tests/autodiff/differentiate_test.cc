@@ -154,7 +154,7 @@ TEST_CASE("operators without a gradient are all listed, with node names") {
   const std::string text = error_of(R"(
 state parameter %w: f32[1,1,3] = zero
 %u = reshape(%w) {shape=[1,1,3]}
-%a = max_pool_grad(%w, %u, %u) {kernel=[1], strides=[1], pads=[0,0], dilations=[1], output=[3]} #1 "pool_a"
+%a = max_pool_grad(%w, %u) {kernel=[1], strides=[1], pads=[0,0], dilations=[1], output=[3]} #1 "pool_a"
 %b = average_pool_grad(%a) {kernel=[1], strides=[1], pads=[0,0], dilations=[1], output=[3], input=[3]} #2 "pool_b"
 %c = add(%a, %b)
 %l = reduce_sum(%c) {axes=[0,1,2]}

@@ -98,7 +98,7 @@ void add_pools(std::vector<LoopCase>& cases, const std::string& type) {
   const std::string kernel = ", kernel=[3,2], output=[5,8]}\n";
   cases.push_back(case_of("max_pool " + type,
                           x + d + "%y = max_pool(%x) {" + window + kernel +
-                              "%g = max_pool_grad(%x, %y, %d) {" + window + kernel +
+                              "%g = max_pool_grad(%x, %d) {" + window + kernel +
                               "output \"y\" %y\noutput \"g\" %g",
                           tolerance_of(type)));
   for (const int64_t include : {0, 1}) {

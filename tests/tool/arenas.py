@@ -80,15 +80,28 @@ def test_arenas_are_hardly_larger_than_what_is_live(bench):
     assert not loose, loose
 
 
-def test_sent_gradients_lie_in_frames(bench):
-    bench.model("mlp")
-    loose = expect_tight(bench, "mlp", "4x1")
+def scopes_of(position):
+    return {buffer["name"]: buffer["scope"] for buffer in position["buffers"]}
+
+
+def positions_on_four_stages(bench, name):
+    bench.model(name)
+    loose = expect_tight(bench, name, "4x1")
     assert not loose, loose
-    position = json.loads(bench.path("plan.json").read_text())[0]["positions"][2]
-    scopes = {buffer["name"]: buffer["scope"] for buffer in position["buffers"]}
+    return json.loads(bench.path("plan.json").read_text())[0]["positions"]
+
+
+def test_sent_gradients_lie_in_frames(bench):
+    position = positions_on_four_stages(bench, "mlp")[2]
+    scopes = scopes_of(position)
     sent = next(task for task in position["tasks"] if task["name"] == "send_backward")["inputs"]
     names = [each if isinstance(each, str) else each["buffer"] for each in sent]
     assert [scopes[name] for name in names] == ["slot"], scopes
+
+
+def test_gradients_of_max_pools_lie_in_frames(bench):
+    scopes = scopes_of(positions_on_four_stages(bench, "resnet18")[0])
+    assert scopes["max_pool_grad"] == "slot", scopes
 
 
 def feeds_of(plan):

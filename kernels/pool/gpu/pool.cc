@@ -81,8 +81,8 @@ SGTC_DEVICE void collect(const PoolShape& s, T* dx, Share share) {
 template <typename T>
 SGTC_DEVICE void max_pool_grad(const PoolShape& s, void* const* tensors) {
   const T* x = static_cast<const T*>(tensors[0]);
-  const T* dy = static_cast<const T*>(tensors[2]);
-  collect(s, static_cast<T*>(tensors[3]), [&](PlanePosition own, Position o) SGTC_LAMBDA {
+  const T* dy = static_cast<const T*>(tensors[1]);
+  collect(s, static_cast<T*>(tensors[2]), [&](PlanePosition own, Position o) SGTC_LAMBDA {
     const T* plane = x + own.plane * volume(s.window.input);
     const int64_t from = own.plane * volume(s.window.output) + flat_position(s.window.output, o);
     const bool is_maximum = position_of_maximum(s.window, plane, o) == own.at;

@@ -89,7 +89,7 @@ TEST_CASE("the text of convolutions") {
 TEST_CASE("the text of pools") {
   const std::string window = "{strides=[2], pads=[1,1], dilations=[1], kernel=[3], output=[5]}\n";
   check_text("feed %x: f32[2,8,9]\nfeed %d: f32[2,8,5]\n%y = max_pool(%x) " + window +
-             "%g = max_pool_grad(%x, %y, %d) " + window + "output \"y\" %y\noutput \"g\" %g");
+             "%g = max_pool_grad(%x, %d) " + window + "output \"y\" %y\noutput \"g\" %g");
 }
 
 TEST_CASE("the text of scatters") {
