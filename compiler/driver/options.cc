@@ -218,6 +218,11 @@ void add_memory_options(CLI::App& app, Options& options, std::string& memory) {
       ->default_str("auto")
       ->transform(CLI::Transformer(std::map<std::string, int64_t>{{"auto", 0}, {"none", 1}}))
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--prepack-weights", options.prepack_weights,
+                 "auto: on CPUs and without --memory, keep for the whole step a packed copy of "
+                 "weights that many small products read, such as those of recurrent layers; none")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "none"}));
 }
 
 void add_output_options(CLI::App& app, Options& options, std::vector<std::string>& emit,

@@ -50,9 +50,10 @@ struct Options {
   std::string last_batch = "drop";  // drop or pad
   int64_t max_tensors = kMaxTensors;
   std::string precision = "fp32";
-  int64_t memory = 0;              // bytes of each rank's arena; 0: no limit
-  std::string recompute = "auto";  // auto, none or full
-  int64_t row_chunks = 0;          // 0: chosen; 1: none
+  int64_t memory = 0;                    // bytes of each rank's arena; 0: no limit
+  std::string recompute = "auto";        // auto, none or full
+  int64_t row_chunks = 0;                // 0: chosen; 1: none
+  std::string prepack_weights = "auto";  // auto or none
   std::vector<EmitRequest> emit;
   std::string simulate;  // where the timeline goes; "-": nowhere, the report alone; empty: neither
   std::string stop_after;

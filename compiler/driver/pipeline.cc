@@ -27,6 +27,7 @@
 #include "partition/place_evaluation.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
+#include "passes/prepack_weights.h"
 #include "passes/recognize_attention.h"
 #include "passes/row_weights.h"
 #include "passes/separate_loss.h"
@@ -101,6 +102,7 @@ class Compilation {
  private:
   OptimizedGraph training_graph(const Dims& dims, const Mesh& mesh, PassRunner& passes);
   Graph find_attention(Graph graph, PassRunner& passes) const;
+  bool prepacks_weights() const;
   Differentiated with_gradients(const Graph& imported, Graph separated, PassRunner& passes);
   Differentiated given_gradients(const Graph& imported, Graph separated);
   bool has_given_gradients() const { return !model_->given_gradients().empty(); }
@@ -176,7 +178,14 @@ OptimizedGraph Compilation::training_graph(const Dims& dims, const Mesh& mesh, P
                       });
   });
   if (stops_after("autodiff")) return {std::move(graph)};
-  return optimize(std::move(graph), is_mixed(), options_.row_chunks, kernel_target_, passes);
+  OptimizedGraph optimized =
+      optimize(std::move(graph), is_mixed(), options_.row_chunks, kernel_target_, passes);
+  // Counts the products of the final graph. An evaluation keeps no copies of weights.
+  if (prepacks_weights()) {
+    optimized.graph =
+        passes.run("prepack-weights", [&] { return prepack_weights(std::move(optimized.graph)); });
+  }
+  return optimized;
 }
 
 /// Attention that the model spells out stays so where it would have no kernel: GPUs have none in
@@ -184,6 +193,11 @@ OptimizedGraph Compilation::training_graph(const Dims& dims, const Mesh& mesh, P
 Graph Compilation::find_attention(Graph graph, PassRunner& passes) const {
   if (kernel_target_.is_gpu() && options_.precision == "fp32") return graph;
   return passes.run("recognize-attention", [&] { return recognize_attention(std::move(graph)); });
+}
+
+/// Copies of weights take memory, of which there is none to spend where it is limited.
+bool Compilation::prepacks_weights() const {
+  return !kernel_target_.is_gpu() && options_.memory == 0 && options_.prepack_weights == "auto";
 }
 
 /// Appends the backward phase, unless the file has one or an algorithm that needs none.

@@ -8,7 +8,7 @@
 namespace sgtc {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPhaseNames = {"prologue", "forward", "backward",
+constexpr std::array<std::string_view, 5> kPhaseNames = {"setup", "prologue", "forward", "backward",
                                                          "update"};
 constexpr std::array<std::string_view, 5> kRoleNames = {"parameter", "frozen", "statistic",
                                                         "moment", "accumulator"};

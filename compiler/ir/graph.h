@@ -4,12 +4,13 @@
 // - A value has one dtype and one static row-major shape. It is a leaf (feed, state, constant,
 //   control) or a result of exactly one node. Names are unique.
 // - `nodes` is in execution order: operands are leaves or results of earlier nodes.
-// - A node belongs to a phase. One step runs, for every micro-batch m of a replica in order,
+// - A node belongs to a phase. One step runs `setup` once (what all micro-batches read that depends
+//   on states alone, such as packed weights); for every micro-batch m of a replica in order
 //   `prologue` (sums that all micro-batches share, such as the count of labels that are not
-//   ignored), then for every m `forward` and `backward` (in the order of the schedule), then
-//   `update` once. A node may use values of its own and of earlier phases; `update` sees of the
-//   others only states, accumulators, stacked values and results of collectives, and `forward` of
-//   `prologue` the same.
+//   ignored); for every m `forward` and `backward` (in the order of the schedule); and `update`
+//   once. A node may use values of its own and of earlier phases; `update` sees of `prologue`,
+//   `forward` and `backward` only states, accumulators, stacked values and results of collectives,
+//   and `forward` of `prologue` the same.
 // - State is memory that outlives a micro-batch: parameters, frozen parameters, statistics,
 //   optimizer moments, and accumulators (zero at the start of each step). `updates` binds a state
 //   to the value that it takes at the end of the step. `accumulate` changes its state in place:
@@ -40,7 +41,7 @@ inline constexpr int32_t kNone = -1;
 
 enum class ValueKind : uint8_t { kResult, kFeed, kState, kConstant, kControl };
 
-enum class Phase : uint8_t { kPrologue, kForward, kBackward, kUpdate };
+enum class Phase : uint8_t { kSetup, kPrologue, kForward, kBackward, kUpdate };
 std::string_view name_of(Phase phase);
 
 enum class StateRole : uint8_t {

@@ -123,6 +123,7 @@ void Interpreter::run() {
     if (graph_.value(id).role != StateRole::kAccumulator) continue;
     values_[static_cast<size_t>(id)] = Tensor(graph_.type(id));
   }
+  run_phases(Phase::kSetup, Phase::kSetup, 0);
   for (int64_t m = 0; m < graph_.micro_batches; ++m) {
     load_feeds(m);
     run_phases(Phase::kPrologue, Phase::kPrologue, m);

@@ -12,25 +12,42 @@ namespace {
 
 using Sizes = std::array<int64_t, 3>;
 
-// A matrix of a batched operand: element (r, c) is at begin + r * row + c * column.
+// Where element (row, column) of a matrix of an operand is, from the matrix on.
 struct MatrixView {
   int64_t row;
   int64_t column;
-  MatrixView(const Shape& shape, bool transposed)
-      : row(transposed ? 1 : shape.back()), column(transposed ? shape.back() : 1) {}
+  int64_t panel_columns = INT64_MAX;  // of a packed operand
+  int64_t panel = 0;
+
+  static MatrixView of(const Shape& shape, bool transposed) {
+    if (transposed) return {1, shape.back()};
+    return {shape.back(), 1};
+  }
+  static MatrixView packed(const Shape& panels) {
+    return {panels[2], 1, panels[2], panels[1] * panels[2]};
+  }
+
+  int64_t at(int64_t r, int64_t c) const {
+    return r * row + c % panel_columns * column + c / panel_columns * panel;
+  }
 };
 
+bool is_packed(const Call& call) { return call.attributes.has("packed_columns"); }
+
 void multiply(const Call& call, size_t a, size_t b, size_t c, int64_t inner) {
-  const MatrixView x(call.shape(0), call.attributes.integer_or("transpose_a", 0) != 0);
-  const MatrixView y(call.shape(1), call.attributes.integer_or("transpose_b", 0) != 0);
+  const auto x = MatrixView::of(call.shape(0), call.attributes.integer_or("transpose_a", 0) != 0);
+  const auto y =
+      is_packed(call)
+          ? MatrixView::packed(call.shape(1))
+          : MatrixView::of(call.shape(1), call.attributes.integer_or("transpose_b", 0) != 0);
   Tensor& result = call.result();
   const int64_t rows = result.type.shape[result.type.shape.size() - 2];
   const int64_t columns = result.type.shape.back();
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t k = 0; k < inner; ++k) {
-      const size_t left = a + static_cast<size_t>(i * x.row + k * x.column);
+      const size_t left = a + static_cast<size_t>(x.at(i, k));
       for (int64_t j = 0; j < columns; ++j) {
-        const size_t right = b + static_cast<size_t>(k * y.row + j * y.column);
+        const size_t right = b + static_cast<size_t>(y.at(k, j));
         const size_t to = c + static_cast<size_t>(i * columns + j);
         if (result.is_real()) {
           result.reals[to] += call.operand(0).reals[left] * call.operand(1).reals[right];
@@ -54,12 +71,16 @@ void matmul(const Call& call) {
   const bool transposed = call.attributes.integer_or("transpose_a", 0) != 0;
   const int64_t inner = transposed ? a[a.size() - 2] : a.back();
   int64_t batch = 0;
-  for_each_index(leading(shape), [&](const Shape& index) {
-    multiply(
-        call, static_cast<size_t>(position_in(leading(a), index) * matrix(a)),
-        static_cast<size_t>(position_in(leading(call.shape(1)), index) * matrix(call.shape(1))),
-        static_cast<size_t>(batch++ * matrix(shape)), inner);
-  });
+  if (is_packed(call)) {
+    multiply(call, 0, 0, 0, inner);
+  } else {
+    for_each_index(leading(shape), [&](const Shape& index) {
+      multiply(
+          call, static_cast<size_t>(position_in(leading(a), index) * matrix(a)),
+          static_cast<size_t>(position_in(leading(call.shape(1)), index) * matrix(call.shape(1))),
+          static_cast<size_t>(batch++ * matrix(shape)), inner);
+    });
+  }
   for (double& value : result.reals) value = call.rounded(value);
   for (int64_t& value : result.integers) value = wrap_to(result.type.dtype, value);
 }

@@ -128,7 +128,9 @@ const std::array<Entry, kOpCount> kTable = {{
     {{"cum_sum", kReduce, 1, 1, 1}, " axis exclusive reverse ", rules::cum_sum},
     {{"top_k", kReduce, 1, 1, 2}, " axis k largest ", rules::top_k},
 
-    {{"matmul", kContract, 2, 2, 1}, " transpose_a transpose_b result ", rules::matmul},
+    {{"matmul", kContract, 2, 2, 1},
+     " transpose_a transpose_b packed_columns result ",
+     rules::matmul},
     {{"conv", kContract, 2, 2, 1}, kConvAttributes, rules::conv},
     {{"conv_input_grad", kContract, 2, 2, 1},
      " strides pads dilations groups input result ",

@@ -116,7 +116,9 @@ enum class Op : uint8_t {
   kTopK,    // axis= k= largest=: -> values, i64 indices, sorted, ties by lower index; NaN is the
             //   greatest
   // Contractions. Products of bf16 or f16 operands may have result=f32: then sums are not rounded.
-  kMatMul,          // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast
+  kMatMul,          // (a, b), transpose_a= transpose_b=: rank >= 2, leading dimensions broadcast;
+                    //   packed_columns=n: a matrix and b with n columns in panels [P, depth, W] of
+                    //   W columns each: column j is [j / W, :, j % W]
   kConv,            // (x[N,C,..], w[O,C/g,..]), strides= pads=(begins, ends) dilations= groups=
   kConvInputGrad,   // (dy, w), the same and input= spatial sizes: dx, and ConvTranspose
   kConvWeightGrad,  // (x, dy), the same and kernel= spatial sizes: dw

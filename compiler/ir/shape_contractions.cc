@@ -110,6 +110,25 @@ DType product_dtype(const Call& call) {
   return wanted;
 }
 
+// A product with packed columns.
+Types packed_matmul(const Call& call) {
+  call.need_float(0);
+  call.need_rank(0, 2);
+  call.need_rank(1, 3);
+  const bool transposed = call.attributes.integer_or("transpose_a", 0) != 0;
+  const Shape& a = call.shape(0);
+  const Shape& panels = call.shape(1);
+  if (a[transposed ? 0 : 1] != panels[1]) {
+    mismatch("equal inner sizes", to_string(a) + " and panels of " + to_string(panels));
+  }
+  const int64_t columns = call.attributes.integer("packed_columns");
+  const int64_t most = element_count({panels[0], panels[2]});
+  if (columns > most || columns <= most - panels[2]) {
+    mismatch("panels of " + std::to_string(columns) + " columns", to_string(panels));
+  }
+  return one(product_dtype(call), {a[transposed ? 1 : 0], columns});
+}
+
 }  // namespace
 
 Types matmul(const Call& call) {
@@ -119,6 +138,7 @@ Types matmul(const Call& call) {
     mismatch("operands of rank 2 or more",
              to_string(call.shape(0)) + " and " + to_string(call.shape(1)));
   }
+  if (call.attributes.has("packed_columns")) return packed_matmul(call);
   const bool transpose_a = call.attributes.integer_or("transpose_a", 0) != 0;
   const bool transpose_b = call.attributes.integer_or("transpose_b", 0) != 0;
   const size_t a = call.shape(0).size();

@@ -138,9 +138,10 @@ class Verifier {
     }
     const Node* producer = graph_.producer(operand);
     if (producer != nullptr) check_phases(node, *producer, operand);
-    if (graph_.value(operand).kind == ValueKind::kFeed && node.phase == Phase::kUpdate &&
-        graph_.micro_batches > 1) {
-      fail(describe(node), "feed %" + name(operand) + " must not be read in the update phase");
+    const bool once = node.phase == Phase::kSetup || node.phase == Phase::kUpdate;
+    if (graph_.value(operand).kind == ValueKind::kFeed && once && graph_.micro_batches > 1) {
+      fail(describe(node), "feed %" + name(operand) + " must not be read in the " +
+                               std::string(name_of(node.phase)) + " phase");
     }
   }
 
@@ -149,7 +150,8 @@ class Verifier {
     if (producer.phase > node.phase) {
       fail(describe(node), "operand %" + name(operand) + " must not come from a later phase");
     }
-    if (graph_.micro_batches == 1 || producer.phase == node.phase) return;
+    const bool once = graph_.micro_batches == 1 || producer.phase == Phase::kSetup;
+    if (once || producer.phase == node.phase) return;
     const bool crosses = node.phase == Phase::kUpdate || producer.phase == Phase::kPrologue;
     if (crosses && !is_total(producer)) {
       fail(describe(node),
@@ -162,7 +164,9 @@ class Verifier {
     if (state.kind != ValueKind::kState || state.role != StateRole::kAccumulator) {
       fail(describe(node), "operand 0 must be an accumulator");
     }
-    if (node.phase == Phase::kUpdate) fail(describe(node), "must not be in the update phase");
+    if (node.phase == Phase::kSetup || node.phase == Phase::kUpdate) {
+      fail(describe(node), "must not be in the " + std::string(name_of(node.phase)) + " phase");
+    }
     accumulated_.insert(node.operands[0]);
   }
 

@@ -27,8 +27,8 @@ class UpdatePlacer {
 
   void run() {
     hold_states_of({Phase::kForward, Phase::kBackward});
-    place_prologue();
-    hold_states_of({Phase::kPrologue});
+    place_before_passes();
+    hold_states_of({Phase::kSetup, Phase::kPrologue});
     place_by_needs();
     place_the_rest();
     hold_states_of({Phase::kUpdate});
@@ -61,9 +61,9 @@ class UpdatePlacer {
     return result;
   }
 
-  void place_prologue() {
+  void place_before_passes() {
     for (size_t g = group_count(); g-- > 0;) {
-      if (group(g).phase != Phase::kPrologue) continue;
+      if (group(g).phase != Phase::kSetup && group(g).phase != Phase::kPrologue) continue;
       for (const ValueId output : group(g).outputs) unite(positions(g), readers(output));
       if (positions(g).empty()) positions(g) = {placement_.stages - 1};
     }

@@ -29,10 +29,10 @@ void unite(Positions& list, const Positions& more);
 Placement place_on_one(const KernelizedGraph& program);
 
 /// Completes a placement whose forward and backward groups are placed (those of length one or more;
-/// prologue and update groups are empty):
+/// setup, prologue and update groups are empty):
 /// - A state is held wherever forward or backward groups read it; several positions then hold
 ///   copies of one parameter and update each of them alike.
-/// - A prologue group runs wherever its results are read.
+/// - A setup or prologue group runs wherever its results are read.
 /// - A collective runs where its operand is computed, one that gathers shards of a state where that
 ///   is held.
 /// - An update group of scalars alone (norm, learning rate, finiteness) runs wherever its results

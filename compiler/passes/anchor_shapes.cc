@@ -131,7 +131,7 @@ MatmulShape matmul_shape(const KernelSpec& spec) {
   const bool transpose_b = spec.attributes.integer_or("transpose_b", 0) != 0;
   const AnchorGeometry geometry = geometry_of(spec);
   MatmulShape shape = {};
-  const std::vector<BatchDim> batch = batch_of(a, b, y);
+  const std::vector<BatchDim> batch = batch_of(a, b, y);  // none where b is packed
   check_dims(spec, batch.size(), kernels::kMaxDims);
   shape.batch_rank = static_cast<int64_t>(batch.size());
   for (size_t d = 0; d < batch.size(); ++d) {
@@ -144,6 +144,7 @@ MatmulShape matmul_shape(const KernelSpec& spec) {
   shape.depth = a[a.size() - (transpose_a ? 2 : 1)];
   shape.a_row_stride = transpose_a ? 1 : shape.depth;
   shape.a_depth_stride = transpose_a ? shape.rows : 1;
+  shape.b_packed = spec.attributes.has("packed_columns") ? 1 : 0;
   shape.b_depth_stride = transpose_b ? 1 : shape.columns;
   shape.b_column_stride = transpose_b ? shape.depth : 1;
   shape.block_rows = geometry.block_rows;

@@ -265,7 +265,8 @@ class Fuser {
     const Graph& graph = groups_.graph();
     for (ValueId value = 0; value < static_cast<ValueId>(graph.values.size()); ++value) {
       if (element_count(graph.shape(value)) < kSharedElements) continue;
-      for (Phase phase : {Phase::kPrologue, Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
+      for (const Phase phase :
+           {Phase::kSetup, Phase::kPrologue, Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
         merge_readers(groups_.readers(value, phase));
       }
     }

@@ -17,7 +17,7 @@ bool starts_with(const std::string& text, const std::string& start) {
 std::string letter_of(const std::string& task) {
   static const std::vector<std::pair<std::string, std::string>> kLetters = {
       {"forward", "F"}, {"backward_input", "I"}, {"backward_weight", "W"}, {"backward", "B"},
-      {"update", "U"},  {"prologue", "P"},       {"evaluate", "E"}};
+      {"update", "U"},  {"prologue", "P"},       {"evaluate", "E"},        {"setup", "S"}};
   for (const auto& [prefix, letter] : kLetters) {
     if (starts_with(task, prefix)) return letter;
   }
@@ -38,7 +38,7 @@ std::string label_of(const plan::Position& position, const plan::Task& task,
   const std::string micro_batch = std::to_string(entry.micro_batch);
   if (task.kind != "compute") return communication_label(task) + "." + micro_batch;
   const std::string letter = letter_of(task.name);
-  if (letter == "U") return letter;
+  if (letter == "U" || letter == "S") return letter;
   if (position.stages.size() < 2) return letter + micro_batch;
   return letter + std::to_string(task.stage) + "." + micro_batch;
 }

@@ -9,12 +9,12 @@
 namespace sgtc {
 namespace {
 
-constexpr size_t kPhases = 4;
+constexpr size_t kPhases = 5;
 
-// The part of a step that is repeated as a whole: the prologue alone, forward with backward, the
-// update (once).
+// The part of a step that is repeated as a whole: the prologue alone (with what comes before it,
+// once), forward with backward, the update (once).
 int part_of(Phase phase) {
-  if (phase == Phase::kPrologue) return 0;
+  if (phase <= Phase::kPrologue) return 0;
   return phase == Phase::kUpdate ? 2 : 1;
 }
 
@@ -26,6 +26,9 @@ struct Use {
   int64_t first = INT64_MAX;
   int64_t last = -1;
   bool in(Phase phase) const { return phases[static_cast<size_t>(phase)]; }
+  bool outside_passes() const {
+    return in(Phase::kSetup) || in(Phase::kPrologue) || in(Phase::kUpdate);
+  }
   bool in_one_phase() const { return std::count(phases.begin(), phases.end(), true) == 1; }
 };
 
@@ -84,10 +87,11 @@ class LifetimeFinder {
     if (storage.kind == Storage::Kind::kFeed) return "micro_batch";
     if (is_leaf(storage)) return "persistent";
     if (storage.stacked) return "step";
-    const bool once = passes_.micro_batches == 1 || (use.in_one_phase() && use.in(Phase::kUpdate));
+    const bool once = passes_.micro_batches == 1 || use.in(Phase::kSetup) ||
+                      (use.in_one_phase() && use.in(Phase::kUpdate));
     if (storage.output) return once && !passes_.is_evaluation ? "step" : "micro_batch";
     const bool crosses = use.in(Phase::kForward) && use.in(Phase::kBackward);
-    const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
+    const bool outside = use.outside_passes();
     if (use.tasks.size() == 1) return "task";
     if (!outside && crosses) return "slot";
     if (!outside && use.transferred) return "ring";
@@ -98,7 +102,7 @@ class LifetimeFinder {
   }
 
   static bool is_in_passes(const Storage& storage, const Use& use, const std::string& scope) {
-    const bool outside = use.in(Phase::kPrologue) || use.in(Phase::kUpdate);
+    const bool outside = use.outside_passes();
     return !is_leaf(storage) && !outside && !storage.stacked && !storage.output &&
            scope != "ring" && !use.collected;
   }
@@ -110,7 +114,8 @@ class LifetimeFinder {
     lifetime.first = lifetime.pass_first = use.first;
     lifetime.last = lifetime.pass_last = use.last;
     lifetime.in_passes = is_in_passes(storage, use, lifetime.scope);
-    const bool lasting = passes_.micro_batches > 1 && (storage.stacked || storage.output);
+    const bool lasting =
+        passes_.micro_batches > 1 && (storage.stacked || storage.output || use.in(Phase::kSetup));
     const bool kept = lifetime.scope == "slot" && passes_.slots > 1;
     if (lasting || kept) {
       lifetime.first = part_at(use.first).first;

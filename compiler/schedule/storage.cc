@@ -188,6 +188,7 @@ class Assigner {
 
   // Phase by phase; within a phase in the order of the groups.
   void create_calls() {
+    create_kernels(Phase::kSetup, 0);
     create_kernels(Phase::kPrologue, 0);
     create_collectives(Phase::kPrologue, 0);
     for (const Phase phase : {Phase::kForward, Phase::kBackward}) {

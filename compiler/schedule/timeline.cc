@@ -84,6 +84,7 @@ class TimelineBuilder {
     position.slot_sends.resize(static_cast<size_t>(positions_[p].slots));
     position.ring_done.resize(static_cast<size_t>(positions_[p].rings));
     position.ring_sends.resize(static_cast<size_t>(positions_[p].rings));
+    add_setup(position);
     add_prologue(position);
     NodeList before = position.last_compute;
     append(before, position.pending);
@@ -141,6 +142,12 @@ class TimelineBuilder {
     nodes_[known->second].ends.push_back(
         {position.number, task, pass.slot, pass.ring, std::move(waits)});
     return known->second;
+  }
+
+  void add_setup(Position& position) {
+    for (size_t t = 0; t < tasks(position).size(); ++t) {
+      if (tasks(position)[t].phase == Phase::kSetup) add_compute(position, t, {Phase::kSetup}, {});
+    }
   }
 
   void add_prologue(Position& position) {

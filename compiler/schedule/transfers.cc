@@ -102,7 +102,7 @@ class TransferFinder {
       transfer.round = round_after(value, false);
       exchange_.round_count = std::max(exchange_.round_count, transfer.round + 1);
     }
-    SGTC_CHECK(transfer.phase != Phase::kPrologue, "a prologue reads from another position");
+    SGTC_CHECK(transfer.phase > Phase::kPrologue, "a prologue reads from another position");
     SGTC_CHECK(transfer.phase != Phase::kForward || transfer.from < to,
                "\"" + graph_.value(value).name + "\" would flow back in the forward pass");
     const auto [known, is_new] = found_.try_emplace({value, to}, transfer);

@@ -21,6 +21,9 @@ inline constexpr int64_t kMaxBlockColumns = 128;
 /// What a matrix product computes at once, of neighbouring blocks.
 inline constexpr int64_t kMaxRegionRows = 384;
 inline constexpr int64_t kMaxRegionColumns = 512;
+/// Columns of a panel of a packed operand: a multiple of the columns of all register tiles, and a
+/// divisor of blocks'.
+inline constexpr int64_t kPackedColumns = 32;
 inline constexpr int64_t kAttentionRows = 48;
 inline constexpr int64_t kMaxDims = 8;
 inline constexpr int64_t kSpatial = 3;
@@ -36,6 +39,9 @@ struct MatmulShape {
   int64_t block_rows, block_columns;
   int64_t wide_vectors;  // CPUs
   int64_t depth_parts;   // GPUs: blocks that share the depth of a tile
+  /// CPUs: B is packed; its element (k, column) is at [column / kPackedColumns, k, column %
+  /// kPackedColumns]. Of its strides none is used then.
+  int64_t b_packed;
 };
 
 /// Fewer than three spatial dimensions: the first ones have size 1.

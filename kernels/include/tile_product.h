@@ -53,12 +53,19 @@ using SlimTile = RegisterTile<typename Tile::E, Tile::kRows, 1>;
 template <typename Tile, int Rows>
 using LowTile = RegisterTile<typename Tile::E, Rows, Tile::kVectors>;
 
-/// The lines of an operand that a tile has, along the depth: element k of line i is
-/// at[i * line_stride + k * depth_stride].
+/// The rows of A that a tile has: element k of row i is at[i * line_stride + k * depth_stride].
 template <typename E>
 struct Panel {
   const E* at;
   int64_t line_stride, depth_stride;
+};
+
+/// The columns of B that a tile has: those of row k are neighbours that begin at
+/// at[k * depth_stride].
+template <typename E>
+struct ColumnPanel {
+  const E* at;
+  int64_t depth_stride;
 };
 
 /// sums[i] += factor(i) * b: each a fused multiply-add; b is a row of kColumns elements.
@@ -90,19 +97,19 @@ SGTC_INLINE void put_sums(typename Tile::E* c, const typename Tile::Sums& sums, 
   }
 }
 
-/// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b, where b holds `depth` rows of kColumns
-/// elements. Elements of a b are chains of fused multiply-adds from zero. Unrolled, because the
-/// counting takes issue slots that a core may share with another hardware thread.
+/// c (kRows x kColumns, row-major) = (first ? 0 : c) + a b over `depth`. Elements of a b are chains
+/// of fused multiply-adds from zero. Unrolled, because the counting takes issue slots that a core
+/// may share with another hardware thread.
 template <typename Tile>
-SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile::E* b,
+SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, ColumnPanel<typename Tile::E> b,
                                  typename Tile::E* c, int64_t depth, bool first) {
   typename Tile::Sums sums = {};
 #pragma clang loop unroll_count(4)
   for (int64_t k = 0; k < depth; ++k) {
     add_products<Tile>(
-        sums, b, [&](int i) __attribute__((always_inline)) { return a.at[i * a.line_stride]; });
+        sums, b.at, [&](int i) __attribute__((always_inline)) { return a.at[i * a.line_stride]; });
     a.at += a.depth_stride;
-    b += Tile::kColumns;
+    b.at += b.depth_stride;
   }
   put_sums<Tile>(c, sums, first);
 }
@@ -111,8 +118,8 @@ SGTC_INLINE void multiply_panels(Panel<typename Tile::E> a, const typename Tile:
 /// others the results are left as they are: at small batches they would be a tenth of the work.
 template <typename Tile>
 SGTC_INLINE void multiply_last_panels(int64_t rows, Panel<typename Tile::E> a,
-                                      const typename Tile::E* b, typename Tile::E* c, int64_t depth,
-                                      bool first) {
+                                      ColumnPanel<typename Tile::E> b, typename Tile::E* c,
+                                      int64_t depth, bool first) {
   constexpr int kThird = Tile::kRows / 3;
   if constexpr (kThird != 0) {
     if (rows <= kThird) return multiply_panels<LowTile<Tile, kThird>>(a, b, c, depth, first);
@@ -252,15 +259,17 @@ class PackedOperand {
     depth_ = depth;
     pack_(panels_, begin, depth);
   }
-  /// Of columns; what it returns stays until it is called again.
-  SGTC_INLINE const E* panel(int64_t index) const { return panels_ + index * Width * depth_; }
+  /// Of columns; what it shows stays until it is called again.
+  SGTC_INLINE ColumnPanel<E> panel(int64_t index) const { return {begin_of(index), Width}; }
   /// Of rows: calls use(Panel).
   template <typename Use>
   SGTC_INLINE void with_panel(int64_t index, Use use) const {
-    use(Panel<E>{panel(index), 1, Width});
+    use(Panel<E>{begin_of(index), 1, Width});
   }
 
  private:
+  SGTC_INLINE const E* begin_of(int64_t index) const { return panels_ + index * Width * depth_; }
+
   Pack pack_;
   E* panels_;
   int64_t depth_ = 0;
@@ -293,7 +302,7 @@ SGTC_INLINE void multiply_operands(int64_t rows, int64_t last_rows, int64_t colu
   do {
     const int64_t slice = minimum(Tile::kDepth, depth - begin);
     const bool first = begin % Tile::kGroupDepth == 0, last = begin + slice == depth;
-    const E* panel = nullptr;
+    ColumnPanel<E> panel = {};
     a.begin_slice(begin, slice);
     b.begin_slice(begin, slice);
     for_each_tile(

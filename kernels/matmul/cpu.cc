@@ -57,17 +57,13 @@ SGTC_INLINE bool is_empty(const MatmulShape& s) {
   return empty;
 }
 
-/// The tile of `rows` x `columns` elements that begins with `block`.
-template <typename Tile, typename T>
+/// The tile of `rows` x `columns` elements that begins with `block`, of the columns `b`.
+template <typename Tile, typename T, typename B>
 SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* const* tensors,
-                                 const Block<T>& block, int64_t rows, int64_t columns) {
+                                 const Block<T>& block, int64_t rows, int64_t columns, B b) {
   alignas(64) typename Tile::E rows_of_a[kMaxRegionRows * Tile::kDepth];
-  alignas(64) typename Tile::E panel_of_b[Tile::kColumns * Tile::kDepth];
   RowOperand<Tile, T> a(
       {block.a + block.row * s.a_row_stride, rows, s.a_row_stride, s.a_depth_stride}, rows_of_a);
-  ColumnOperand<Tile, T> b(
-      {block.b + block.column * s.b_column_stride, columns, s.b_column_stride, s.b_depth_stride},
-      panel_of_b);
   multiply_operands<Tile, kMaxRegionRows * kMaxRegionColumns>(
       rows, s.rows % Tile::kRows, columns, s.depth, a, b,
       [&](int64_t row, int64_t column) __attribute__((always_inline)) {
@@ -78,6 +74,22 @@ SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* 
             store_result(args, static_cast<T*>(tensors[2]), s.rows, s.columns, block.batch,
                          block.row + row, block.column + column, values, lanes);
           });
+}
+
+template <typename Tile, typename T>
+SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* const* tensors,
+                                 const Block<T>& block, int64_t rows, int64_t columns) {
+  if constexpr (__is_same(T, typename Tile::E)) {
+    if (s.b_packed != 0) {
+      return multiply_region<Tile>(s, args, tensors, block, rows, columns,
+                                   PrepackedColumns<Tile>(block.b, block.column, s.depth));
+    }
+  }
+  alignas(64) typename Tile::E panel_of_b[Tile::kColumns * Tile::kDepth];
+  const Lines<T> lines = {block.b + block.column * s.b_column_stride, columns, s.b_column_stride,
+                          s.b_depth_stride};
+  multiply_region<Tile>(s, args, tensors, block, rows, columns,
+                        ColumnOperand<Tile, T>(lines, panel_of_b));
 }
 
 /// Neighbouring blocks make up one region, for which operands are packed once: whole lines of

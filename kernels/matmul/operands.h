@@ -1,6 +1,7 @@
 // The operands of a matrix product (tile_product.h says what an operand is).
 #pragma once
 
+#include "shapes.h"
 #include "tile_product.h"
 
 SGTC_KERNELS_BEGIN
@@ -93,17 +94,42 @@ class ColumnOperand {
     depth_ = depth;
   }
 
-  SGTC_INLINE const E* panel(int64_t index) {
+  SGTC_INLINE ColumnPanel<E> panel(int64_t index) {
     const int64_t column = index * Tile::kColumns;
     const int64_t count = minimum(Tile::kColumns, columns_.count - column);
     pack<Tile::kColumns>(panel_, columns_.part(column, count, begin_), depth_);
-    return panel_;
+    return {panel_, Tile::kColumns};
   }
 
  private:
   Lines<T> columns_;
   E* panel_;
   int64_t begin_ = 0, depth_ = 0;
+};
+
+/// B that is packed already, of a matrix of so many rows (MatmulShape::b_packed): from a column on
+/// that is a multiple of kPackedColumns.
+template <typename Tile>
+class PrepackedColumns {
+  using E = typename Tile::E;
+  static_assert(kPackedColumns % Tile::kColumns == 0);
+
+ public:
+  SGTC_INLINE PrepackedColumns(const E* b, int64_t column, int64_t matrix_depth)
+      : from_(b + column * matrix_depth), matrix_depth_(matrix_depth) {}
+
+  SGTC_INLINE void begin_slice(int64_t begin, int64_t) { begin_ = begin; }
+
+  SGTC_INLINE ColumnPanel<E> panel(int64_t index) const {
+    const int64_t column = index * Tile::kColumns, inside = column % kPackedColumns;
+    return {from_ + (column - inside) * matrix_depth_ + begin_ * kPackedColumns + inside,
+            kPackedColumns};
+  }
+
+ private:
+  const E* from_;
+  int64_t matrix_depth_;
+  int64_t begin_ = 0;
 };
 
 }  // namespace sgtc::kernels

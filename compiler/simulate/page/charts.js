@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const GUTTER = 92, LANE = 17, MEMORY_HEIGHT = 190, ARENA_HEIGHT = 330, AXIS = 18;
 const STREAMS = ["compute", "transfer", "reduce"];
 const PHASES = [["forward", "#3b7dd8"], ["backward", "#e08a2e"], ["update", "#3f9d63"],
-                ["prologue", "#8a7fb8"], ["communication", "#0f9aa8"]];
+                ["prologue", "#8a7fb8"], ["setup", "#6b7a99"], ["communication", "#0f9aa8"]];
 const KINDS = [["parameters", "#44546a"], ["frozen parameters", "#7c8aa0"], ["moments", "#8497b0"],
                ["statistics", "#a8a29a"], ["constants", "#bcb5aa"], ["accumulators", "#a0522d"],
                ["inputs", "#c9a227"], ["kept for the backward phase", "#3b7dd8"],
