@@ -83,9 +83,16 @@ class Importer {
     state_.reserved_names.insert(std::begin(kControlNames), std::end(kControlNames));
   }
 
+  // An operand without a name is one that is absent.
+  void check_name(const std::string& kind, const onnx::ValueInfoProto& value) {
+    if (!value.name().empty()) return;
+    diagnostics_.error(kind + " \"\"", "the " + kind + " has no name; give it one");
+  }
+
   void check_outputs() {
     std::set<std::string> seen;
     for (const auto& output : proto_.output()) {
+      check_name("output", output);
       if (seen.insert(output.name()).second) continue;
       diagnostics_.error("output \"" + output.name() + "\"", "the name is given twice");
     }
@@ -95,6 +102,7 @@ class Importer {
   void declare_inputs() {
     std::set<std::string> seen;
     for (const auto& input : proto_.input()) {
+      check_name("input", input);
       if (!seen.insert(input.name()).second) {
         diagnostics_.error("input \"" + input.name() + "\"", "the name is given twice");
       } else if (state_.leaves.find(input.name()) < 0) {

@@ -43,9 +43,11 @@ class Prepacker {
 
   Graph run() {
     Cloner cloner(graph_);
+    Expressions e(cloner.target());
     std::map<Reading, ValueId> packed;
     for (const auto& [reading, readers] : readers_) {
-      packed[reading] = pack(cloner, reading, *readers.first);
+      cloner.target().context() = {Phase::kSetup, 0, readers.first->sources};
+      packed[reading] = pack(e, moved(cloner, reading.weight), reading.transposed);
     }
     for (const Node& node : graph_.nodes) {
       const auto found = takes_packed(node) ? packed.find(reading_of(node)) : packed.end();
@@ -102,7 +104,7 @@ class Prepacker {
   }
 
   // A weight in the setup phase.
-  ValueId moved(Cloner& cloner, ValueId value) {
+  ValueId moved(Cloner& cloner, ValueId value) const {
     const Node* node = graph_.producer(value);
     if (node == nullptr) return cloner[value];
     std::vector<ValueId> operands;
@@ -111,11 +113,8 @@ class Prepacker {
   }
 
   // The panels of a weight: [panels, depth, kPackedColumns].
-  ValueId pack(Cloner& cloner, const Reading& reading, const Node& reader) {
-    cloner.target().context() = {Phase::kSetup, 0, reader.sources};
-    Expressions e(cloner.target());
-    ValueId weight = moved(cloner, reading.weight);
-    const int64_t line = reading.transposed ? 0 : 1;  // the dimension of its columns
+  static ValueId pack(Expressions& e, ValueId weight, bool transposed) {
+    const int64_t line = transposed ? 0 : 1;  // the dimension of its columns
     const int64_t columns = e.size(weight, line), depth = e.size(weight, 1 - line);
     const int64_t panels = (columns - 1) / kernels::kPackedColumns + 1;
     if (const int64_t missing = panels * kernels::kPackedColumns - columns; missing > 0) {
@@ -124,7 +123,7 @@ class Prepacker {
       weight = e.apply(Op::kPad, {weight, e.constant(e.dtype(weight), 0)},
                        {{"low", Shape{0, 0}}, {"high", high}});
     }
-    if (reading.transposed) {
+    if (transposed) {
       return e.transpose(e.reshape(weight, {panels, kernels::kPackedColumns, depth}), {0, 2, 1});
     }
     return e.transpose(e.reshape(weight, {depth, panels, kernels::kPackedColumns}), {1, 0, 2});

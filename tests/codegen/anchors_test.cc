@@ -73,6 +73,19 @@ std::string packed_attention(int64_t batch, int64_t heads, const std::string& ma
 
 }  // namespace
 
+TEST_CASE("products of packed columns") {
+  const auto check = [](const std::string& a, const std::string& panels,
+                        const std::string& attributes, const std::string& type,
+                        double tolerance = 1e-5) {
+    check_text(matmul(a, panels, attributes, type), {}, tolerance);
+  };
+  check("[5,7]", "[1,7,32]", "packed_columns=3", "f32");
+  check("[50,33]", "[2,50,32]", "packed_columns=64, transpose_a=1", "f32");
+  check("[130,600]", "[13,600,32]", "packed_columns=400", "f32", 1e-4);
+  check("[1,4200]", "[2,4200,32]", "packed_columns=49", "f32", 1e-3);
+  check("[13,300]", "[2,300,32]", "packed_columns=33", "f64");
+}
+
 TEST_CASE("matrix products of all transpositions, batches and odd sizes") {
   check_text(matmul("[5,7]", "[7,3]", ""), {}, 1e-5);
   check_text(matmul("[7,50]", "[7,33]", "transpose_a=1"), {}, 1e-5);

@@ -47,6 +47,19 @@ TEST_CASE("inputs and outputs named twice are refused") {
         "output \"y\": the name is given twice");
 }
 
+TEST_CASE("inputs and outputs without a name are refused") {
+  onnx::ModelProto proto = parse_onnx(
+      "<ir_version: 10, opset_import: [\"\" : 21]> "
+      "g (float[2] x, float[2] z) => (float[2] y, float[2] u) { y = Neg (x) u = Neg (z) }");
+  proto.mutable_graph()->mutable_input(1)->set_name("");
+  proto.mutable_graph()->mutable_output(1)->set_name("");
+  Diagnostics diagnostics;
+  const OnnxModel model = OnnxModel::from_proto(proto, "m", ".", diagnostics);
+  const std::string error = import_error(model);
+  CHECK(has(error, "input \"\": the input has no name; give it one"));
+  CHECK(has(error, "output \"\": the output has no name; give it one"));
+}
+
 TEST_CASE("float tensors with a path to the loss are trained") {
   Diagnostics diagnostics;
   const Graph graph = import_classifier({}, diagnostics);

@@ -325,4 +325,7 @@ TEST_CASE("matmul with transposes, batches and integers") {
   is_close(eval("matmul(%a, %b)", {"f32[2,1,2] = [1, 2, 3, 4]", "f32[2,1] = [5, 6]"}), {17, 39});
   is_close(eval("matmul(%a, %b)", {"i32[1,2] = [3, 4]", "i32[2,1] = [5, 6]"}), {39});
   is_close(eval("matmul(%a, %b)", {"f32[1,0] = []", "f32[0,2] = []"}), {0, 0});
+  // [[5, 6, 7], [8, 9, 10]] in panels of two columns.
+  is_close(eval("matmul(%a, %b) {packed_columns=3}", {a, "f32[2,2,2] = [5, 6, 8, 9, 7, 0, 10, 0]"}),
+           {21, 24, 27, 47, 54, 61});
 }

@@ -198,6 +198,14 @@ TEST_CASE("contraction shape rules") {
         "matmul: expected equal inner sizes, found 3 of [2,3] and 4 of [4,5]");
   CHECK(types_of({"f32[3]", "f32[3,5]"}, "matmul(%a, %b)") ==
         "matmul: expected operands of rank 2 or more, found [3] and [3,5]");
+  CHECK(types_of({"f32[3,2]", "f32[2,3,8]"}, "matmul(%a, %b) {transpose_a=1, packed_columns=9}") ==
+        "f32[2,9]");
+  CHECK(types_of({"f32[2,3]", "f32[2,4,8]"}, "matmul(%a, %b) {packed_columns=9}") ==
+        "matmul: expected equal inner sizes, found [2,3] and panels of [2,4,8]");
+  for (const std::string columns : {"8", "17"}) {
+    CHECK(types_of({"f32[2,3]", "f32[2,3,8]"}, "matmul(%a, %b) {packed_columns=" + columns + "}") ==
+          "matmul: expected panels of " + columns + " columns, found [2,3,8]");
+  }
   CHECK(types_of({"bf16[2,3]", "bf16[3,4]"}, "matmul(%a, %b) {result=\"f32\"}") == "f32[2,4]");
   CHECK(types_of({"f64[2,3]", "f64[3,4]"}, "matmul(%a, %b) {result=\"f32\"}") ==
         "matmul: expected result=f32 and operands of type bf16 or f16, found result=f32 and "

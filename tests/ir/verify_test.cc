@@ -122,6 +122,11 @@ TEST_CASE("faults of phases are found") {
             .find("must be accumulated or stacked") != std::string::npos);
   CHECK(fault_of(kTwo + "feed %x: f32[]\n%y = neg(%x) @update #1") ==
         "after a pass: neg #1 %y: feed %x must not be read in the update phase");
+  CHECK(fault_of(kTwo + "feed %x: f32[]\n%y = neg(%x) @setup #1") ==
+        "after a pass: neg #1 %y: feed %x must not be read in the setup phase");
+  CHECK(fault_of(kTwo + "feed %x: f32[]\nstate parameter %w: f32[] = zero\n"
+                        "%y = neg(%w) @setup #1\n%z = mul(%x, %y) #2\n%u = neg(%y) @update #3") ==
+        "no fault");
   CHECK(fault_of(kTwo + "feed %x: f32[]\n%y = neg(%x) #1\n"
                         "%s = stack_micro_batches(%y) {micro_batches=2} #2\n"
                         "%z = neg(%s) @update #3\noutput \"z\" %z") == "no fault");
@@ -133,6 +138,9 @@ TEST_CASE("faults of accumulation are found") {
   CHECK(fault_of("feed %x: f32[]\nstate accumulator %m: f32[] = zero\n"
                  "%y = accumulate(%m, %x) @update #1") ==
         "after a pass: accumulate #1 %y: must not be in the update phase");
+  CHECK(fault_of("state parameter %w: f32[] = zero\nstate accumulator %m: f32[] = zero\n"
+                 "%y = accumulate(%m, %w) @setup #1") ==
+        "after a pass: accumulate #1 %y: must not be in the setup phase");
   CHECK(fault_of("feed %x: f32[]\n%s = stack_micro_batches(%x) {micro_batches=3} #1") ==
         "after a pass: stack_micro_batches #1 %s: micro_batches must be those of all replicas");
 }

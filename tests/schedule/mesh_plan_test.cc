@@ -7,13 +7,14 @@
 
 using namespace sgtc;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
 // "F0 F1 B0 B1 U": what computes, in order; only the first task of a pass is shown.
 std::string passes_text(const plan::Plan& plan, size_t position) {
   static const std::map<std::string, std::string> kLetters = {
-      {"prologue", "P"}, {"forward", "F"}, {"backward", "B"}, {"update", "U"}};
+      {"setup", "S"}, {"prologue", "P"}, {"forward", "F"}, {"backward", "B"}, {"update", "U"}};
   std::string text;
   for (const plan::Entry& entry : plan.positions[position].schedules.at("train")) {
     const auto letter = kLetters.find(entry.task);
@@ -97,6 +98,31 @@ output "unread" %unread
   }
   CHECK(buffers.at("seen") == "x on 1;");
   CHECK(buffers.at("unread") == "z on 1;");
+}
+
+TEST_CASE("what a stage sets up is there for all its micro-batches, and computed once") {
+  const std::string text = R"(graph "setup" rows 4 micro_batches 3
+feed %x: f32[4,8]
+state parameter %v: f32[8,8] = normal(0.0, 0.1, seed 1)
+state parameter %w: f32[8,8] = normal(0.0, 0.1, seed 2)
+constant %count: f32[] = [12]
+%set = exp(%w) @setup
+%m = matmul(%x, %v)
+%s = mul(%m, %m)
+%n = matmul(%s, %set)
+%total = reduce_sum(%n) {axes=[0,1]}
+%loss = div(%total, %count)
+output "loss" %loss
+)";
+  for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
+    plan::Plan plan = build_on(text, {0, {2, 1, 1}, 3, schedule}).plan;
+    place_apart(plan);
+    CHECK(fault_texts(plan) == "");
+    // Both stages read what is set up: one in its forward, one in its backward passes.
+    for (size_t p = 0; p < 2; ++p) {
+      CHECK_THAT(passes_text(plan, p), StartsWith("S0 F0 ") && !ContainsSubstring("S1"));
+    }
+  }
 }
 
 TEST_CASE("1F1B alternates as soon as it can, GPipe collects") {

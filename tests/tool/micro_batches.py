@@ -3,6 +3,7 @@
 micro_batches.py [TEST...]
 """
 
+import json
 import sys
 
 import numpy as np
@@ -114,6 +115,36 @@ def test_recurrent_network(bench):
     random = np.random.default_rng(6)
     compare(bench, recurrent_model, {"x": floats(random.normal(size=(ROWS * 2, 20))),
                                      "y": floats(random.random((ROWS * 2, 3)))}, tolerance=1e-5)
+
+
+def test_packed_weights_change_no_bits(bench):
+    random = np.random.default_rng(7)
+    data = {"x": floats(random.normal(size=(96, 48))), "labels": integers(random.integers(0, 5, 96))}
+    for mesh in ("1x1", "2x1"):
+        found = []
+        for packed in ("auto", "none"):
+            bench.model("mlp", "--batch", 4, "--inputs", 48, "--hidden", "40,70", "--classes", 5)
+            bench.compile(None, "--micro-batches", 8, "--mesh", mesh, "--prepack-weights", packed,
+                          "--emit", "exe", "--emit", f"plan-json={bench.path('plan.json')}")
+            plan = json.loads(bench.path("plan.json").read_text())[0]
+            for position in plan["positions"]:
+                runs = [entry["task"] for entry in position["schedules"]["train"]]
+                assert runs.count("setup") == (packed == "auto"), runs
+            found.append(bench.train(feeds=data, steps=6, rate=0.1))
+        (losses, weights), (expected, unpacked) = found
+        assert losses == expected and len(losses) == 6 and losses[0] != losses[3]
+        for name, value in weights.items():
+            np.testing.assert_array_equal(value, unpacked[name])
+
+
+def test_limited_memory_has_no_packed_weights(bench):
+    bench.model("mlp", "--batch", 4, "--inputs", 48, "--hidden", "40,70", "--classes", 5)
+    for options, count in (((), 1), (("--memory", "1GiB"), 0)):
+        bench.compile(None, "--micro-batches", 8, "--emit",
+                      f"plan-json={bench.path('plan.json')}", *options)
+        plan = json.loads(bench.path("plan.json").read_text())[0]
+        tasks = [task["name"] for task in plan["positions"][0]["tasks"]]
+        assert tasks.count("setup") == count, tasks
 
 
 def test_loss_that_is_no_sum_is_refused_by_name(bench):
