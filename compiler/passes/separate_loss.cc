@@ -5,6 +5,7 @@
 // sum. The loss and its gradients are then plain sums over micro-batches and replicas.
 #include "passes/separate_loss.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -159,7 +160,10 @@ class TrainingLoss : Terms {
       return source_.producer(id) == nullptr ? cloner_[id] : copies.at(id);
     };
     for (const Node& node : source_.nodes) {
-      if (!wanted[static_cast<size_t>(node.results[0])]) continue;
+      const bool is_wanted =
+          std::any_of(node.results.begin(), node.results.end(),
+                      [&](ValueId result) { return wanted[static_cast<size_t>(result)]; });
+      if (!is_wanted) continue;
       target().context() = {Phase::kPrologue, 0, node.sources};
       std::vector<ValueId> operands;
       for (ValueId operand : node.operands) operands.push_back(copy_of(operand));

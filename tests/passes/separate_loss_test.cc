@@ -412,6 +412,25 @@ TEST_CASE("the denominator is computed in the prologue") {
   }
 }
 
+TEST_CASE("a denominator may be a sum of any result of an operator") {
+  Diagnostics diagnostics;
+  const Graph graph = separate_loss(parse_graph(R"(graph "n" rows 2
+feed %x: f32[2,3]
+%y, %mean, %variance = normalize(%x) {axes=[1], epsilon=0.001}
+%a = reduce_sum(%y) {axes=[0,1]}
+%b = reduce_sum(%mean) {axes=[0,1]}
+%loss = div(%a, %b)
+output "loss" %loss
+)"),
+                                    2, 1, LossAverage::kExact, diagnostics);
+  verify(graph, "separate_loss");
+  std::string prologue;
+  for (const Node& node : graph.nodes) {
+    if (node.phase == Phase::kPrologue) prologue += std::string(name_of(node.op)) + " ";
+  }
+  CHECK(prologue == "normalize reduce_sum accumulate ");
+}
+
 namespace {
 
 std::string refusal(const std::string& loss) {
