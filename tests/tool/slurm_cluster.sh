@@ -96,6 +96,8 @@ END
 
 a_killed_rank() {
   export SGTC_SECRET=x PROBE_STEP_MS=20
+  # What an earlier job wrote must not be taken for this one's.
+  : >output
   srun -N2 -n4 "$probe" --steps 100000 >output 2>errors &
   local job=$! code=0
   wait_for output '^step 3$'
@@ -106,6 +108,7 @@ a_killed_rank() {
 }
 
 a_node_that_is_cut_off() {
+  : >output
   srun -N2 -n4 "$probe" --steps 100000 >output 2>errors &
   local job=$!
   wait_for output '^step 3$'
@@ -126,6 +129,7 @@ a_node_that_is_cut_off() {
 }
 
 a_signal_stops_all_ranks() {
+  : >output
   srun -N2 -n4 "$probe" --steps 100000 >output 2>errors &
   local job=$! code=0
   wait_for output '^step 3$'
