@@ -118,7 +118,7 @@ output "loss" %loss
     plan::Plan plan = build_on(text, {0, {2, 1, 1}, 3, schedule}).plan;
     place_apart(plan);
     CHECK(fault_texts(plan) == "");
-    // Both stages read what is set up: one in its forward, one in its backward passes.
+    // Both stages read it here, so each sets it up.
     for (size_t p = 0; p < 2; ++p) {
       CHECK_THAT(passes_text(plan, p), StartsWith("S0 F0 ") && !ContainsSubstring("S1"));
     }
