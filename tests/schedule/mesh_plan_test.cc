@@ -65,14 +65,13 @@ constant %count: f32[] = [12]
 output "loss" %loss
 )";
   for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
-    plan::Plan plan = build_on(text, {0, {2, 1, 1}, 3, schedule}).plan;
-    place_apart(plan);
+    const plan::Plan plan = plan_on(text, {0, {2, 1, 1}, 3, schedule});
     CHECK(fault_texts(plan) == "");
   }
 }
 
 TEST_CASE("a view of an input is an output of the stage that takes it") {
-  plan::Plan plan = build_on(R"(graph "view" rows 4 micro_batches 2
+  const plan::Plan plan = plan_on(R"(graph "view" rows 4 micro_batches 2
 feed %x: f32[4,8]
 feed %z: f32[4,8]
 state parameter %w: f32[8,8] = normal(0.0, 0.1, seed 1)
@@ -88,9 +87,7 @@ output "loss" %loss
 output "seen" %seen
 output "unread" %unread
 )",
-                             {0, {2, 1, 1}, 2, PipelineSchedule::kGPipe})
-                        .plan;
-  place_apart(plan);
+                                  {0, {2, 1, 1}, 2, PipelineSchedule::kGPipe});
   CHECK(fault_texts(plan) == "");
   std::map<std::string, std::string> buffers;
   for (const plan::Result& result : plan.results) {
@@ -115,8 +112,7 @@ constant %count: f32[] = [12]
 output "loss" %loss
 )";
   for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
-    plan::Plan plan = build_on(text, {0, {2, 1, 1}, 3, schedule}).plan;
-    place_apart(plan);
+    const plan::Plan plan = plan_on(text, {0, {2, 1, 1}, 3, schedule});
     CHECK(fault_texts(plan) == "");
     // Both stages read it here, so each sets it up.
     for (size_t p = 0; p < 2; ++p) {
@@ -291,9 +287,7 @@ output "loss" %loss
 plan::Plan wide_plan(int64_t pp, Sharding sharding) {
   Settings settings{0, {pp, 2, 1}, 2};
   settings.sharding = sharding;
-  plan::Plan plan = build_on(kWide, settings).plan;
-  place_apart(plan);
-  return plan;
+  return plan_on(kWide, settings);
 }
 
 int64_t moment_bytes(const plan::Plan& plan, const std::string& name) {

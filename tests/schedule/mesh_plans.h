@@ -93,10 +93,14 @@ inline BuiltPlan build_on(const Settings& settings) {
   return build_on(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp), settings);
 }
 
-inline plan::Plan plan_on(const Settings& settings) {
-  plan::Plan plan = build_on(settings).plan;
+inline plan::Plan plan_on(const std::string& text, const Settings& settings) {
+  plan::Plan plan = build_on(text, settings).plan;
   place_apart(plan);
   return plan;
+}
+
+inline plan::Plan plan_on(const Settings& settings) {
+  return plan_on(tied_model(settings.layers, settings.micro_batches, settings.mesh.dp), settings);
 }
 
 }  // namespace sgtc
