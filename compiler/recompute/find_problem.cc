@@ -54,13 +54,14 @@ class Finder {
   ValueId shown(ValueId value) const { return shown_[static_cast<size_t>(value)]; }
   int64_t bytes(ValueId value) const { return bytes_of(graph_.type(value)); }
 
-  // What reshapes show.
+  // What reshapes show. Sums over replicas replace what they sum.
   void find_shown() {
     for (ValueId value = 0; value < static_cast<ValueId>(shown_.size()); ++value) {
       shown_[static_cast<size_t>(value)] = value;
     }
     for (const Node& node : graph_.nodes) {
-      if (node.op != Op::kReshape) continue;
+      const bool is_sum = node.op == Op::kAllReduce && graph_.producer(node.operands[0]) != nullptr;
+      if (node.op != Op::kReshape && !is_sum) continue;
       shown_[static_cast<size_t>(node.results[0])] = shown(node.operands[0]);
     }
   }
@@ -239,7 +240,7 @@ class Finder {
   const Placement& placement_;
   const int64_t position_;
   const RerunCosts& costs_;
-  std::vector<ValueId> shown_;  // what each value is a reshape of
+  std::vector<ValueId> shown_;  // what each value has the bytes of
   std::vector<Reads> reads_;    // by value that is shown
   std::vector<int32_t> group_of_;
   std::vector<int64_t> times_;   // of each group; -1: it does not run here

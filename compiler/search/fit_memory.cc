@@ -1,7 +1,9 @@
 #include "search/fit_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "recompute/choose_recompute.h"
 #include "recompute/find_problem.h"
@@ -22,6 +24,7 @@ constexpr size_t kShapesOfMany = 1;
 constexpr size_t kFewNodes = 400;  // that may run again, of all positions
 constexpr size_t kShapesOfFewNodes = 24;
 constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
+constexpr double kPeakStep = 0.01;   // of the budget: peaks that differ by less are alike
 
 // A plan as far as it is compared with others.
 struct Attempt {
@@ -79,7 +82,15 @@ class Fitter {
 
   bool is_better(const Attempt& a, const Attempt& b) const {
     if (fits(a) != fits(b)) return fits(a);
-    return fits(a) ? a.seconds < b.seconds : largest(a.peaks) < largest(b.peaks);
+    const double a_misses = fits(a) ? 0 : missed(a);
+    const double b_misses = fits(b) ? 0 : missed(b);
+    return std::pair(a_misses, a.seconds) < std::pair(b_misses, b.seconds);
+  }
+
+  // By how much a peak is above the budget: so coarse that nobody pays time for less.
+  double missed(const Attempt& attempt) const {
+    const auto budget = static_cast<double>(request_.budget);
+    return std::ceil(static_cast<double>(largest(attempt.peaks)) / budget / kPeakStep);
   }
 
   PlannedStep plan(const Graph& graph, const StepShape& shape, Attempt& attempt) {
@@ -147,6 +158,8 @@ class Fitter {
     return positions;
   }
 
+  bool uses_well(int64_t peak) const { return peak >= kWellUsed * request_.budget; }
+
   bool has_many_nodes() const { return graph_.nodes.size() > kManyNodes; }
 
   // Whether positions together have room for what no choice lowers.
@@ -189,8 +202,7 @@ class Fitter {
       known.push_back(again);
       const PlannedStep planned = plan(rerun_nodes(graph_, again), shape, attempt);
       consider(fit, attempt, planned);
-      const bool is_full = largest(attempt.peaks) >= kWellUsed * request_.budget;
-      if (fits(attempt) && is_full) return;
+      if (fits(attempt) && uses_well(largest(attempt.peaks))) return;
       bool is_least = false;
       for (size_t p = 0; p < positions.size() && p < attempt.peaks.size(); ++p) {
         Position& position = positions[p];
@@ -203,12 +215,14 @@ class Fitter {
     }
   }
 
-  // Positions that fit as they are keep everything.
+  // Positions that fit as they are keep everything, and those that use their memory well what was
+  // chosen for them.
   void choose(std::vector<Position>& positions, const Attempt& attempt) const {
     for (size_t p = 0; p < positions.size(); ++p) {
       Position& position = positions[p];
       const bool is_chosen = std::count(position.choice.begin(), position.choice.end(), true) > 0;
-      if (!is_chosen && attempt.peaks[p] <= request_.budget) continue;
+      const bool is_done = !is_chosen || uses_well(attempt.peaks[p]);
+      if (is_done && attempt.peaks[p] <= request_.budget) continue;
       position.choice =
           choose_recompute(position.found.problem, request_.budget - position.overhead);
     }

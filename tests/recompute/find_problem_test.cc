@@ -85,3 +85,22 @@ update %w = %n
 )");
   CHECK(problem_of(graph).problem.other_bytes == std::vector<int64_t>{0, 4, 132, 132, 4});
 }
+
+TEST_CASE("sums over replicas replace what they sum") {
+  const Graph graph = parse_graph(R"(graph "g" rows 4 micro_batches 2 replicas 2
+feed %x: f32[4,8]
+state parameter %w: f32[4,8] = zero
+state accumulator %s: f32[4,8] = zero
+%a = mul(%x, %w)
+%loss = reduce_sum(%a) {axes=[0,1]}
+%d = neg(%a) @backward
+%sum = accumulate(%s, %d) @backward
+%all = all_reduce(%sum) @update
+%loss_all = all_reduce(%loss) @update
+%n = sub(%w, %all) @update
+output "loss" %loss_all
+update %w = %n
+)");
+  // Without room for the sum over replicas beside the accumulator.
+  CHECK(problem_of(graph).problem.other_bytes == std::vector<int64_t>{0, 4, 132, 132, 4, 4, 4});
+}

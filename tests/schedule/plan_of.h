@@ -11,17 +11,19 @@
 
 namespace sgtc {
 
-/// A kernel per node; reshapes are views.
+/// A group per node: collectives and views run no kernel.
 inline std::vector<Group> one_group_per_node(const Graph& graph) {
   std::vector<Group> groups;
   const auto users = users_of(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     Group group;
-    const bool anchor = info(node.op).kind == OpKind::kContraction;
-    group.kind = node.op == Op::kReshape ? Group::Kind::kView
-                 : anchor                ? Group::Kind::kAnchor
-                                         : Group::Kind::kLoop;
+    const OpKind kind = info(node.op).kind;
+    const bool anchor = kind == OpKind::kContraction;
+    group.kind = node.op == Op::kReshape       ? Group::Kind::kView
+                 : kind == OpKind::kCollective ? Group::Kind::kCollective
+                 : anchor                      ? Group::Kind::kAnchor
+                                               : Group::Kind::kLoop;
     group.phase = node.phase;
     group.nodes = {static_cast<NodeId>(n)};
     if (anchor) group.anchor = static_cast<NodeId>(n);
