@@ -16,7 +16,8 @@ void emit_tile_store(llvm::Module& module, const KernelSpec& spec);
 
 /// Defines what the kernel calls some time before it:
 ///   void sgtc_tile_prefetch(ptr args, i64 batch, i64 row, i64 column)
-/// It prefetches to the second-level cache what the nest loads at 16 consecutive columns.
+/// It prefetches to the second-level cache what the nest loads and stores at 16 consecutive
+/// columns.
 void emit_tile_prefetch(llvm::Module& module, const KernelSpec& spec);
 
 /// Declares the function `name` of (ptr args, i64 batch, i64 row, i64 column, `further`…), which is

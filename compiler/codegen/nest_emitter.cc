@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -183,14 +184,28 @@ IrValue* NestEmitter::address_of(const Expression& load) {
 }
 
 void NestEmitter::prefetch_elements() {
-  constexpr uint32_t kSecondLevel = 2;
+  std::set<int32_t> read;
   for (const Expression& load : nest_.expressions) {
     if (load.kind != Expression::Kind::kLoad || load.level != Level::kElement) continue;
     if (!load.index.computed.empty() || !depends_on_lane(load.index)) continue;
-    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                             {address_of(load), builder_.getInt32(0),
-                              builder_.getInt32(kSecondLevel), builder_.getInt32(1)});
+    prefetch(address_of(load), false);
+    read.insert(load.argument);
   }
+  for (const Store& store : nest_.stores) {
+    const bool is_plain = store.index.computed.empty() && store.micro_batches == 0;
+    if (!is_plain || read.count(store.argument) != 0) continue;
+    const LaneIndex index = lane_index(store.index);
+    if (!index.is_consecutive()) continue;
+    const DType dtype = nest_.expressions[static_cast<size_t>(store.value)].dtype;
+    prefetch(address(store.argument, dtype, index.base), true);
+  }
+}
+
+void NestEmitter::prefetch(IrValue* from, bool writes) {
+  constexpr uint32_t kSecondLevel = 2, kData = 1;
+  builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                           {from, builder_.getInt32(writes ? 1 : 0),
+                            builder_.getInt32(kSecondLevel), builder_.getInt32(kData)});
 }
 
 // Vectors begin at multiples of the lanes; all other terms of the index are looked at.
@@ -308,7 +323,7 @@ IrValue* NestEmitter::load(const Expression& expression) {
   if (index.is_uniform() && is_uniform(expression.guards)) {
     return load_uniform(expression, index.base, guard);
   }
-  bool is_contiguous = index.stride == 1 && index.offsets == nullptr;
+  bool is_contiguous = index.is_consecutive();
   if (is_contiguous && lanes_.is_thread() && is_uniform(expression.guards)) {
     return load_whole(expression, index.base, guard);
   }
@@ -459,7 +474,7 @@ IrValue* NestEmitter::random(const Expression& expression) {
   std::vector<IrValue*> arguments = {scalar(0), scalar(1), i64(expression.integer),
                                      parameters_.micro_batch, nullptr};
   LaneIndex index = lane_index(expression.index);
-  if (is_wide && index.stride == 1 && index.offsets == nullptr) {
+  if (is_wide && index.is_consecutive()) {
     arguments[4] = index.base;
     return builder_.CreateCall(function, arguments);
   }
@@ -481,7 +496,7 @@ void NestEmitter::store(const Store& store) {
     index.base = sum(index.base, scaled(row, store.micro_batch_stride));
   }
   llvm::Align align = alignment_at(store.index, dtype, store.micro_batch_stride);
-  if (!index.is_uniform() && index.stride == 1 && index.offsets == nullptr) {
+  if (index.is_consecutive()) {
     store_vector(value(store.value), dtype, address(store.argument, dtype, index.base), align);
     return;
   }

@@ -62,7 +62,8 @@ class NestEmitter {
   std::vector<IrValue*> exchange_elements(std::vector<IrValue*> values);
   /// Writes an evaluated value.
   void store(const Store& store);
-  /// Prefetches what the loads of element level without computed indices read at the position.
+  /// Prefetches what the loads of element level without computed indices read at the position, and
+  /// what the stores write there, if that is consecutive.
   void prefetch_elements();
   /// The address of the first lane of a load without computed indices.
   IrValue* address_of(const Expression& load);
@@ -74,6 +75,7 @@ class NestEmitter {
     int64_t stride = 0;
     IrValue* offsets = nullptr;  // i64 of each lane, or null
     bool is_uniform() const { return stride == 0 && offsets == nullptr; }
+    bool is_consecutive() const { return stride == 1 && offsets == nullptr; }
   };
 
   IrValue* emit(ExpressionId id);
@@ -104,6 +106,7 @@ class NestEmitter {
   // What the address of a vector at `index` is a multiple of, in bytes.
   llvm::Align alignment_at(const AffineIndex& index, DType dtype, int64_t further = 0) const;
   IrValue* address(int32_t argument, DType dtype, IrValue* index);
+  void prefetch(IrValue* from, bool writes);
   bool depends_on_lane(const AffineIndex& index) const;
   void find_lane_dependences();
   IrValue* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }

@@ -21,6 +21,8 @@ inline constexpr int64_t kMaxBlockColumns = 128;
 /// What a matrix product computes at once, of neighbouring blocks.
 inline constexpr int64_t kMaxRegionRows = 384;
 inline constexpr int64_t kMaxRegionColumns = 512;
+/// The same where no sums are kept, since one slice is the whole depth: all columns, of more rows.
+inline constexpr int64_t kMaxSliceRows = 768;
 /// Columns of a panel of a packed operand: a multiple of the columns of all register tiles, and a
 /// divisor of blocks'.
 inline constexpr int64_t kPackedColumns = 32;

@@ -135,7 +135,7 @@ SGTC_INLINE void multiply_last_panels(int64_t rows, Panel<typename Tile::E> a,
 /// first of the tiles that use a panel of B one after another: begin(column tile).
 template <typename Begin, typename Use>
 SGTC_INLINE void for_each_tile(int64_t row_tiles, int64_t column_tiles, Begin begin, Use use) {
-  constexpr int64_t kHeldRowTiles = 32;
+  constexpr int64_t kHeldRowTiles = 64;
   for (int64_t first = 0; first < row_tiles; first += kHeldRowTiles) {
     const int64_t last = minimum(first + kHeldRowTiles, row_tiles);
     for (int64_t j = 0; j < column_tiles; ++j) {

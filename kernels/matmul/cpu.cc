@@ -61,7 +61,7 @@ SGTC_INLINE bool is_empty(const MatmulShape& s) {
 template <typename Tile, typename T, typename B>
 SGTC_INLINE void multiply_region(const MatmulShape& s, void* const* args, void* const* tensors,
                                  const Block<T>& block, int64_t rows, int64_t columns, B b) {
-  alignas(64) typename Tile::E rows_of_a[kMaxRegionRows * Tile::kDepth];
+  alignas(64) typename Tile::E rows_of_a[kMaxSliceRows * Tile::kDepth];
   RowOperand<Tile, T> a(
       {block.a + block.row * s.a_row_stride, rows, s.a_row_stride, s.a_depth_stride}, rows_of_a);
   multiply_operands<Tile, kMaxRegionRows * kMaxRegionColumns>(
@@ -98,8 +98,10 @@ template <typename Tile, typename T>
 SGTC_INLINE void multiply_regions(const MatmulShape& s, void* const* args, void* const* tensors,
                                   int64_t begin, int64_t end) {
   const BlockOrder order(s);
-  const int64_t most_rows = maximum(1, kMaxRegionRows / s.block_rows);
-  const int64_t most_columns = maximum(1, kMaxRegionColumns / s.block_columns);
+  const bool one_slice = s.depth <= Tile::kDepth;
+  const int64_t most_rows = maximum(1, (one_slice ? kMaxSliceRows : kMaxRegionRows) / s.block_rows);
+  const int64_t most_columns = one_slice ? ceil_divide(s.columns, s.block_columns)
+                                         : maximum(1, kMaxRegionColumns / s.block_columns);
   const int64_t most_inner = order.rows_first ? most_rows : most_columns;
   const int64_t most_outer = order.rows_first ? most_columns : most_rows;
   for (int64_t index = begin; index < end;) {

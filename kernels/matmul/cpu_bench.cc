@@ -57,7 +57,11 @@ extern "C" SGTC_INLINE void sgtc_tile_store(void* const* args, int64_t, int64_t 
 #endif
 }
 
-extern "C" SGTC_INLINE void sgtc_tile_prefetch(void* const*, int64_t, int64_t, int64_t) {}
+extern "C" SGTC_INLINE void sgtc_tile_prefetch(void* const* args, int64_t, int64_t row,
+                                               int64_t column) {
+  __builtin_prefetch(static_cast<float*>(args[0]) + row * *static_cast<int64_t*>(args[1]) + column,
+                     1);
+}
 
 namespace {
 

@@ -1,4 +1,6 @@
 // Elementwise nodes fused into contractions.
+#include "codegen/emit_epilogue.h"
+#include "codegen/module.h"
 #include "codegen/run_graph.h"
 
 using namespace sgtc;
@@ -19,7 +21,37 @@ void check_one_kernel(const std::string& text, double tolerance = 1e-5) {
   check_graph(graph, split, tolerance);
 }
 
+// How often what a kernel calls ahead of its stores prefetches to read, and to write.
+std::pair<size_t, size_t> prefetches(const std::string& text) {
+  const Graph graph = parse_graph(text);
+  const std::vector<Group> groups = fuse(graph);
+  REQUIRE(groups.size() == 1);
+  const KernelSpec spec = form_kernel(graph, groups[0]);
+  llvm::LLVMContext context;
+  llvm::Module module("prefetch", context);
+  emit_tile_prefetch(module, spec);
+  check_module(module, spec.symbol, "as emitted");
+  const std::string emitted = to_text(module);
+  const auto count = [&](const std::string& part) {
+    size_t found = 0;
+    for (size_t at = 0; (at = emitted.find(part, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  return {count(", i32 0, i32 2, i32 1)"), count(", i32 1, i32 2, i32 1)")};
+}
+
 }  // namespace
+
+TEST_CASE("what an epilogue reads and writes is prefetched, once where both are one place") {
+  const std::string product = "feed %x: f32[37,24]\nfeed %w: f32[24,40]\n%p = matmul(%x, %w)\n";
+  CHECK(prefetches(product + "output \"p\" %p") == std::pair<size_t, size_t>(0, 1));
+  CHECK(prefetches(product + "feed %z: f32[37,40]\n%y = add(%p, %z)\noutput \"y\" %y") ==
+        std::pair<size_t, size_t>(1, 1));
+  CHECK(prefetches(product + "%t = transpose(%p) {perm=[1,0]}\noutput \"t\" %t") ==
+        std::pair<size_t, size_t>(0, 0));
+  CHECK(prefetches("state accumulator %s: f32[37,40] = zero\n" + product +
+                   "%y = accumulate(%s, %p)\noutput \"p\" %y") == std::pair<size_t, size_t>(1, 0));
+}
 
 TEST_CASE("bias, activation and residual of any width") {
   for (const std::string n : {"1", "5", "16", "40", "129"}) {
