@@ -285,7 +285,8 @@ SGTC_INLINE void look_ahead(int64_t row, int64_t column, int64_t rows, int64_t c
   }
 }
 
-/// The product of the operands a and b, `rows` x `columns` elements and at most MaxElements:
+/// The product of the operands a and b, `rows` x `columns` elements and at most MaxElements. If b
+/// has prefetch(index, part, parts), each tile asks for its part of the panel after its own.
 /// visit(row, column, values, lanes) gets all its elements, ahead(row, column) says so before their
 /// last slice is computed. `last_rows` is how many rows of the last register tile count if `rows`
 /// is no multiple of its height: a constant, so that there is code for that number alone.
@@ -314,6 +315,7 @@ SGTC_INLINE void multiply_operands(int64_t rows, int64_t last_rows, int64_t colu
           if (last) {
             look_ahead<Tile>(i * Tile::kRows, j * Tile::kColumns, rows, columns, ahead);
           }
+          if constexpr (requires { b.prefetch(j, i, row_tiles); }) b.prefetch(j + 1, i, row_tiles);
           a.with_panel(i, [&](Panel<E> rows_of_a) __attribute__((always_inline)) {
             if (last_rows != 0 && rows - i * Tile::kRows < Tile::kRows) {
               multiply_last_panels<Tile>(last_rows, rows_of_a, panel, c + at, slice, first);

@@ -81,7 +81,8 @@ class RowOperand {
 };
 
 /// B. A panel is packed when its tiles begin, so it need not come back from the second-level cache.
-/// The given memory holds a slice of one panel.
+/// The given memory holds a slice of one panel. Where rows of B are contiguous, a panel is a short
+/// read from each of many pages, which the hardware does not prefetch: the tiles before it do.
 template <typename Tile, typename T>
 class ColumnOperand {
   using E = typename Tile::E;
@@ -101,7 +102,23 @@ class ColumnOperand {
     return {panel_, Tile::kColumns};
   }
 
+  /// Prefetches a part of a panel, of so many parts.
+  SGTC_INLINE void prefetch(int64_t index, int64_t part, int64_t parts) const {
+    const int64_t column = index * Tile::kColumns;
+    if (columns_.line_stride != 1 || column >= columns_.count) return;
+    const int64_t rows = ceil_divide(depth_, parts), first = part * rows;
+    const T* row = columns_.part(column, 0, begin_ + first).from;
+    for (int64_t k = first; k < minimum(first + rows, depth_); ++k) {
+      prefetch_to_second_level(row);
+      prefetch_to_second_level(row + Tile::kColumns / 2);
+      prefetch_to_second_level(row + Tile::kColumns - 1);
+      row += columns_.depth_stride;
+    }
+  }
+
  private:
+  static SGTC_INLINE void prefetch_to_second_level(const T* at) { __builtin_prefetch(at, 0, 2); }
+
   Lines<T> columns_;
   E* panel_;
   int64_t begin_ = 0, depth_ = 0;
