@@ -73,10 +73,10 @@ int role_of(const std::string& op, int input) {
   return input - 1;
 }
 
-int64_t element_count_of(const onnx::TensorProto& tensor) {
-  int64_t count = 1;
-  for (int64_t size : tensor.dims()) count *= size;
-  return count;
+// Sizes are not checked yet.
+bool is_number(const onnx::TensorProto& tensor) {
+  return std::all_of(tensor.dims().begin(), tensor.dims().end(),
+                     [](int64_t size) { return size == 1; });
 }
 
 int64_t integer_attribute(const onnx::NodeProto& node, const std::string& name, int64_t otherwise) {
@@ -240,8 +240,7 @@ class Restoration {
     const std::string parameter = wanted(node, input);
     if (parameter.empty()) return counterpart(node, holder);
     if (stands_for(holder, parameter)) return "";
-    const bool number = element_count_of(*find(holder)) == 1 &&
-                        record_.origin(holder) != Origin::kParameter &&
+    const bool number = is_number(*find(holder)) && record_.origin(holder) != Origin::kParameter &&
                         sole_tensor(*recorded_call(node)) != parameter;
     return number ? "" : parameter;
   }

@@ -76,6 +76,17 @@ TEST_CASE("merged scales and biases are parameters of their own again") {
   CHECK(graph.value(graph.find("w2")).initial.literal->as_double(1) == 1);
 }
 
+TEST_CASE("merged tensors whose sizes overflow are refused") {
+  Exported file(two_norms("w1"), kNormNames,
+                {"layer_norm.default: %x, [2], %p_w1, %p_b1, 1e-05",
+                 "layer_norm.default: %h, [2], %p_w2, %p_b2, 1e-05", ""});
+  onnx::TensorProto* scale = file.proto.mutable_graph()->mutable_initializer(0);
+  REQUIRE(scale->name() == "w1");
+  scale->set_dims(0, INT64_MAX);
+  scale->add_dims(2);
+  CHECK_THROWS_WITH(file.import(), Catch::Matchers::ContainsSubstring("w1"));
+}
+
 TEST_CASE("a parameter that the record names at both uses stays tied") {
   Exported file(two_norms("w1"), kNormNames,
                 {"layer_norm.default: %x, [2], %p_w1, %p_b1, 1e-05",
