@@ -81,14 +81,12 @@ class Fitter {
   }
 
   bool is_better(const Attempt& a, const Attempt& b) const {
-    if (fits(a) != fits(b)) return fits(a);
-    const double a_misses = fits(a) ? 0 : missed(a);
-    const double b_misses = fits(b) ? 0 : missed(b);
-    return std::pair(a_misses, a.seconds) < std::pair(b_misses, b.seconds);
+    return std::pair(missed(a), a.seconds) < std::pair(missed(b), b.seconds);
   }
 
-  // By how much a peak is above the budget: so coarse that nobody pays time for less.
+  // 0 of what fits, else the peak in steps that are so coarse that nobody pays time for less.
   double missed(const Attempt& attempt) const {
+    if (fits(attempt)) return 0;
     const auto budget = static_cast<double>(request_.budget);
     return std::ceil(static_cast<double>(largest(attempt.peaks)) / budget / kPeakStep);
   }

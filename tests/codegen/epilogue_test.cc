@@ -2,6 +2,7 @@
 #include "codegen/emit_epilogue.h"
 #include "codegen/module.h"
 #include "codegen/run_graph.h"
+#include "support/count.h"
 
 using namespace sgtc;
 using namespace sgtc::test;
@@ -32,12 +33,7 @@ std::pair<size_t, size_t> prefetches(const std::string& text) {
   emit_tile_prefetch(module, spec);
   check_module(module, spec.symbol, "as emitted");
   const std::string emitted = to_text(module);
-  const auto count = [&](const std::string& part) {
-    size_t found = 0;
-    for (size_t at = 0; (at = emitted.find(part, at)) != std::string::npos; ++at) ++found;
-    return found;
-  };
-  return {count(", i32 0, i32 2, i32 1)"), count(", i32 1, i32 2, i32 1)")};
+  return {count(emitted, ", i32 0, i32 2, i32 1)"), count(emitted, ", i32 1, i32 2, i32 1)")};
 }
 
 }  // namespace

@@ -24,6 +24,16 @@ output "loss" %loss
 update %w = %n
 )";
 
+// Up to the sum of the gradients of micro-batches.
+const std::string kAccumulated = R"(feed %x: f32[4,8]
+state parameter %w: f32[4,8] = zero
+state accumulator %s: f32[4,8] = zero
+%a = mul(%x, %w)
+%loss = reduce_sum(%a) {axes=[0,1]}
+%d = neg(%a) @backward
+%sum = accumulate(%s, %d) @backward
+)";
+
 PositionProblem problem_of(const Graph& graph) {
   const KernelizedGraph program = kernelize(graph, false);
   const RerunCosts costs = {std::vector<double>(program.groups.size(), 1), 1e9, 1e9};
@@ -71,15 +81,8 @@ TEST_CASE("what overwrites a state needs no bytes of its own") {
 }
 
 TEST_CASE("sums over micro-batches are in the state that they add to") {
-  const Graph graph = parse_graph(R"(graph "g" rows 4 micro_batches 2
-feed %x: f32[4,8]
-state parameter %w: f32[4,8] = zero
-state accumulator %s: f32[4,8] = zero
-%a = mul(%x, %w)
-%loss = reduce_sum(%a) {axes=[0,1]}
-%d = neg(%a) @backward
-%sum = accumulate(%s, %d) @backward
-%n = sub(%w, %sum) @update
+  const Graph graph = parse_graph("graph \"g\" rows 4 micro_batches 2\n" + kAccumulated +
+                                  R"(%n = sub(%w, %sum) @update
 output "loss" %loss
 update %w = %n
 )");
@@ -87,15 +90,8 @@ update %w = %n
 }
 
 TEST_CASE("sums over replicas replace what they sum") {
-  const Graph graph = parse_graph(R"(graph "g" rows 4 micro_batches 2 replicas 2
-feed %x: f32[4,8]
-state parameter %w: f32[4,8] = zero
-state accumulator %s: f32[4,8] = zero
-%a = mul(%x, %w)
-%loss = reduce_sum(%a) {axes=[0,1]}
-%d = neg(%a) @backward
-%sum = accumulate(%s, %d) @backward
-%all = all_reduce(%sum) @update
+  const Graph graph = parse_graph("graph \"g\" rows 4 micro_batches 2 replicas 2\n" + kAccumulated +
+                                  R"(%all = all_reduce(%sum) @update
 %loss_all = all_reduce(%loss) @update
 %n = sub(%w, %all) @update
 output "loss" %loss_all

@@ -6,6 +6,7 @@
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "support/catch.h"
+#include "support/count.h"
 #include "support/diagnostics.h"
 
 using namespace sgtc;
@@ -33,12 +34,6 @@ std::string ptx_of(const std::string& text, const std::string& target = "sm_90a"
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 const std::string kSoftmax =

@@ -4,6 +4,7 @@
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
 #include "support/catch.h"
+#include "support/count.h"
 
 using namespace sgtc;
 
@@ -26,12 +27,6 @@ std::string visitor_of(const std::string& text, Emit emit = gpu::emit_tile_store
 
 std::string product(const std::string& columns, const std::string& rest) {
   return "feed %a: bf16[256,64]\nfeed %b: bf16[64," + columns + "]\n%p = matmul(%a, %b)\n" + rest;
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
-  return found;
 }
 
 // Where a load from memory reads.
