@@ -47,10 +47,18 @@ Json json_of(const std::vector<MeasuredKernel>& kernels, int64_t units) {
   return result;
 }
 
-// The kernels of all ranks.
+// The kernels of all ranks; of those that several measured, the mean.
 Json gather_kernels(Job& job, const Json& own) {
   Json all = Json::object();
-  for (const std::string& text : job.all_gather(own.dump())) all.update(Json::parse(text));
+  std::map<std::string, std::vector<double>> seconds;
+  for (const std::string& text : job.all_gather(own.dump())) {
+    const Json of_rank = Json::parse(text);
+    for (const auto& [symbol, kernel] : of_rank.items()) {
+      all.emplace(symbol, kernel);
+      seconds[symbol].push_back(kernel["seconds"].get<double>());
+    }
+  }
+  for (const auto& [symbol, measured] : seconds) all[symbol]["seconds"] = mean(measured);
   return all;
 }
 

@@ -1,3 +1,8 @@
+// A kernel in a step finds caches as the kernels before it left them, and its time varies with what
+// else the machine does. A burst of one kernel knows neither: its data is in the caches, and all of
+// it falls into a quiet or into a busy moment. So rounds run each kernel once, in the order of the
+// schedule, on its calls in turn, and what one costs in a step of many calls is the mean: it counts
+// the moments in which the machine was busy, which the median leaves out.
 #include "kernel_calibration.h"
 
 #include <unistd.h>
@@ -11,11 +16,11 @@
 namespace sgtc::runtime {
 namespace {
 
-constexpr size_t kMostCalls = 4;  // of one kernel, which take turns
-constexpr size_t kLeastSamples = 5;
-constexpr size_t kMostSamples = 40;
-constexpr double kEnoughSeconds = 0.04;  // of samples of one kernel
-constexpr int64_t kLine = 64;            // bytes
+constexpr size_t kMostCalls = 64;  // of one kernel, which take turns
+constexpr size_t kLeastRounds = 5;
+constexpr size_t kMostRounds = 200;
+constexpr double kEnoughSeconds = 3;
+constexpr int64_t kLine = 64;  // bytes
 
 struct Call {
   std::vector<void*> arguments;
@@ -69,10 +74,12 @@ std::vector<KernelCalls> collect_calls(const Program& program, const Session& se
   const plan::Position& position = plan.positions[static_cast<size_t>(session.coordinates().pp)];
   const auto schedule = position.schedules.find("train");
   if (schedule == position.schedules.end()) return {};
+  std::vector<std::string> order;
   for (const plan::Entry& entry : schedule->second) {
     for (const plan::Call& call : resolver.task(entry).calls) {
       KernelCalls& kernel = known[call.kernel];
       if (!kernel.function) die_of_bad_plan("there is no kernel " + call.kernel);
+      if (kernel.calls.empty()) order.push_back(call.kernel);
       if (kernel.calls.size() == kMostCalls) continue;
       Call& added = kernel.calls.emplace_back();
       added.micro_batch = resolver.global_micro_batch(entry);
@@ -82,25 +89,14 @@ std::vector<KernelCalls> collect_calls(const Program& program, const Session& se
     }
   }
   std::vector<KernelCalls> result;
-  for (auto& [symbol, kernel] : known) {
-    if (!kernel.calls.empty()) result.push_back(std::move(kernel));
-  }
+  for (const std::string& symbol : order) result.push_back(std::move(known[symbol]));
   return result;
 }
 
-double measure(const KernelCalls& kernel, ThreadPool& threads, CacheSweeper& sweeper) {
-  std::vector<double> samples;
-  double sum = 0;
-  while (samples.size() < kMostSamples &&
-         (samples.size() < kLeastSamples || sum < kEnoughSeconds)) {
-    const Call& call = kernel.calls[samples.size() % kernel.calls.size()];
-    sweeper.run();
-    const int64_t begin = monotonic_nanoseconds();
-    threads.run(kernel.function, call.arguments.data(), kernel.kernel->blocks, call.micro_batch);
-    samples.push_back(static_cast<double>(monotonic_nanoseconds() - begin) * 1e-9);
-    sum += samples.back();
-  }
-  return median(std::move(samples));
+double seconds_of(const KernelCalls& kernel, const Call& call, ThreadPool& threads) {
+  const int64_t begin = monotonic_nanoseconds();
+  threads.run(kernel.function, call.arguments.data(), kernel.kernel->blocks, call.micro_batch);
+  return static_cast<double>(monotonic_nanoseconds() - begin) * 1e-9;
 }
 
 }  // namespace
@@ -108,10 +104,21 @@ double measure(const KernelCalls& kernel, ThreadPool& threads, CacheSweeper& swe
 std::vector<MeasuredKernel> measure_kernels(const Program& program, const Session& session,
                                             ThreadPool& threads) {
   CacheSweeper sweeper(threads);
+  const std::vector<KernelCalls> kernels = collect_calls(program, session);
   std::vector<MeasuredKernel> result;
-  for (const KernelCalls& kernel : collect_calls(program, session)) {
-    result.push_back({kernel.kernel, measure(kernel, threads, sweeper)});
+  for (const KernelCalls& kernel : kernels) result.push_back({kernel.kernel, 0});
+  size_t rounds = 0;
+  for (double sum = 0; rounds < kLeastRounds || (rounds < kMostRounds && sum < kEnoughSeconds);
+       ++rounds) {
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const std::vector<Call>& calls = kernels[i].calls;
+      sweeper.run();
+      const double seconds = seconds_of(kernels[i], calls[rounds % calls.size()], threads);
+      result[i].seconds += seconds;
+      sum += seconds;
+    }
   }
+  for (MeasuredKernel& measured : result) measured.seconds /= static_cast<double>(rounds);
   return result;
 }
 

@@ -10,9 +10,9 @@
 
 namespace sgtc::runtime {
 
-/// Measures each kernel that the rank's schedule "train" calls, on the arguments of its first
-/// calls, with the caches of the threads' cores swept before each call. Dies if the program lacks
-/// one.
+/// Measures each kernel that the rank's schedule "train" calls: the mean over rounds in which each
+/// runs once, in the order of the schedule, on the arguments of its calls in turn, with the caches
+/// of the threads' cores swept before each. Takes some seconds. Dies if the program lacks one.
 std::vector<MeasuredKernel> measure_kernels(const Program& program, const Session& session,
                                             ThreadPool& threads);
 

@@ -11,7 +11,7 @@ namespace sgtc::runtime {
 
 struct MeasuredKernel {
   const plan::Kernel* kernel = nullptr;
-  double seconds = 0;  // of one call, the median
+  double seconds = 0;  // of one call
 };
 
 struct MeasuredCommunication {
@@ -31,5 +31,8 @@ struct Measurements {
 
 /// The middle value; `values` is not empty.
 double median(std::vector<double> values);
+
+/// `values` is not empty.
+double mean(const std::vector<double>& values);
 
 }  // namespace sgtc::runtime
