@@ -3,7 +3,7 @@
 
     scripts/arenas.py [MODEL...]    default: all that plan within seconds; --mesh MESH may repeat
 
-Plans each model on each mesh, with 6 micro-batches where a mesh has stages or replicas, and prints
+Plans each model on each mesh, where it has stages or replicas with several micro-batches, and prints
 per position the arena divided by the largest live set of a step or an evaluation
 (tests/tool/live_set.py), then the seconds that all that took. Needs build/bin (scripts/build.sh)
 and numpy.
@@ -37,7 +37,7 @@ def run(*command):
 
 def ratios(folder, options, mesh):
     path = folder / "plan.json"
-    micro_batches = 1 if mesh == "1x1" else 6
+    micro_batches = 1 if mesh == "1x1" else options.micro_batches
     run(options.bin / "sgtc", folder / "model.onnx", "--emit", f"plan-json={path}", "--mesh", mesh,
         "--micro-batches", micro_batches, *options.options.split())
     plan = json.loads(path.read_text())[0]
@@ -48,6 +48,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=MODELS)
     parser.add_argument("--mesh", action="append")
+    parser.add_argument("--micro-batches", type=int, default=6)
     parser.add_argument("--options", default="", help="more options of sgtc, in one word")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
     options = parser.parse_args()

@@ -49,9 +49,13 @@ class PositionPlacer {
     std::vector<size_t> buffers;   // that lie in them
     std::vector<int64_t> offsets;  // of these, from the first frame's begin
     int64_t stride = 0;            // from frame to frame
+    int64_t bytes_before = 0;      // the first frame
     Interval interval;
     std::vector<size_t> rest;  // buffers that lie in none
   };
+
+  // Where what transfers bring and take may lie.
+  enum class Rings { kOutside, kInOwnFrame, kInFrameBefore };
 
   // Places a schedule's buffers from `begin` on and returns the end.
   int64_t place_region(const std::vector<size_t>& buffers, int64_t begin) {
@@ -60,9 +64,9 @@ class PositionPlacer {
     Frames best;
     int64_t least = INT64_MAX;
     // What transfers bring and take may be worth less room in a frame than what it would keep out.
-    for (const bool with_rings : {false, true}) {
+    for (const Rings rings : {Rings::kOutside, Rings::kInOwnFrame, Rings::kInFrameBefore}) {
       for (const FrameOrder order : kFrameOrders) {
-        Frames frames = form_frames(buffers, slots, order, with_rings);
+        Frames frames = form_frames(buffers, slots, order, rings);
         const int64_t peak = live_bound(intervals_of(frames));
         if (peak < least) {
           least = peak;
@@ -77,7 +81,7 @@ class PositionPlacer {
       placed.scope = "slot";
       placed.count = slots;
       placed.stride = best.stride;
-      placed.offset = begin + offsets.offsets[0] + best.offsets[i];
+      placed.offset = begin + offsets.offsets[0] + best.bytes_before + best.offsets[i];
     }
     for (size_t i = 0; i < best.rest.size(); ++i) {
       buffer(best.rest[i]).offset = begin + offsets.offsets[i + 1];
@@ -98,24 +102,28 @@ class PositionPlacer {
 
   // Forms frames for what several micro-batches keep, if any do, and what fits beside it.
   Frames form_frames(const std::vector<size_t>& buffers, int64_t slots, FrameOrder order,
-                     bool with_rings) {
+                     Rings rings) {
     Frames frames;
     std::vector<size_t> members;
     std::vector<FrameBuffer> frame_buffers;
     for (const size_t b : buffers) {
-      const bool stays_out = buffer(b).scope == "ring" && !with_rings;
-      if (slots == 1 || !uses_[b].in_passes || stays_out) {
+      const bool stays_out = buffer(b).scope == "ring" && rings == Rings::kOutside;
+      const BufferUse& use = uses_[b];
+      if (slots == 1 || !use.in_frame || stays_out) {
         frames.rest.push_back(b);
         continue;
       }
-      const Interval interval = {buffer(b).bytes, uses_[b].pass_first, uses_[b].pass_last,
-                                 alignment_};
       members.push_back(b);
-      frame_buffers.push_back({interval, is_kept(b)});
+      frame_buffers.push_back(
+          {{buffer(b).bytes, use.in_frame->first, use.in_frame->last, alignment_}, is_kept(b), {}});
+      if (use.in_frame_before && rings == Rings::kInFrameBefore) {
+        frame_buffers.back().before = {use.in_frame_before->first, use.in_frame_before->last};
+      }
     }
     const Frame frame = plan_frame(frame_buffers, order);
     frames.stride = frame.bytes;
-    frames.interval = {slots * frame.bytes, 0, 0, alignment_};
+    frames.bytes_before = frame.bytes_before;
+    frames.interval = {frame.bytes_before + slots * frame.bytes, 0, 0, alignment_};
     for (size_t i = 0; i < members.size(); ++i) {
       const size_t b = members[i];
       if (!frame.offsets[i]) {

@@ -5,11 +5,17 @@
 // micro-batch where they fit, and only the others need bytes beside the frames. With s slots the
 // arena then has s frames and the part of a pass that exceeds one, which is the largest live set.
 //
+// What a pass leaves to be sent while the next one runs would need two instances beside the frames.
+// Where backward passes follow each other and no forward pass takes a frame between them (GPipe),
+// it may lie in the frame before, which the last backward pass has left: then only the first
+// micro-batch needs bytes for it, in front of all frames.
+//
 // What is read last lies lowest, so that the backward pass frees bytes that are next to each other.
 #include "memory/frames.h"
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace sgtc {
 namespace {
@@ -32,7 +38,11 @@ class FramePlanner {
     for (const size_t b : order(true)) put(b, lowest_gap(b));
     for (const size_t b : order(false)) {
       const int64_t offset = lowest_gap(b);
-      if (offset + interval(b).size <= frame_.bytes) put(b, offset);
+      if (offset + interval(b).size <= frame_.bytes) {
+        put(b, offset);
+      } else {
+        put_before(b);
+      }
     }
     return std::move(frame_);
   }
@@ -83,13 +93,47 @@ class FramePlanner {
     frame_.offsets[b] = offset;
     if (own.size == 0) return;
     const Placed placed = {offset, offset + own.size, own.first, own.last};
+    add(placed);
+    if (!buffers_[b].kept) return;
+    frame_.bytes = std::max(frame_.bytes, (placed.end + own.alignment - 1) & ~(own.alignment - 1));
+  }
+
+  void add(const Placed& placed) {
     placed_.insert(
         std::upper_bound(placed_.begin(), placed_.end(), placed,
                          [](const Placed& a, const Placed& c) { return a.begin < c.begin; }),
         placed);
-    if (!buffers_[b].kept) return;
-    frame_.bytes = std::max(frame_.bytes, (placed.end + own.alignment - 1) & ~(own.alignment - 1));
   }
+
+  // Puts a buffer into the frame before if there is room, as high as it can.
+  void put_before(size_t b) {
+    if (!buffers_[b].before) return;
+    Interval own = interval(b);
+    std::tie(own.first, own.last) = *buffers_[b].before;
+    const int64_t offset = highest_gap(own);
+    if (offset < 0) return;
+    add({offset, offset + own.size, own.first, own.last});
+    frame_.offsets[b] = offset - frame_.bytes;
+    frame_.bytes_before = std::max(frame_.bytes_before, frame_.bytes - offset);
+  }
+
+  // Negative if there is none.
+  int64_t highest_gap(const Interval& own) const {
+    std::vector<Placed> conflicts;
+    for (const Placed& placed : placed_) {
+      if (own.first <= placed.last && placed.first <= own.last) conflicts.push_back(placed);
+    }
+    std::sort(conflicts.begin(), conflicts.end(),
+              [](const Placed& a, const Placed& b) { return a.end > b.end; });
+    int64_t end = frame_.bytes;
+    for (const Placed& placed : conflicts) {
+      if (round_down(end - own.size, own.alignment) >= placed.end) break;
+      end = std::min(end, placed.begin);
+    }
+    return end < own.size ? -1 : round_down(end - own.size, own.alignment);
+  }
+
+  static int64_t round_down(int64_t value, int64_t alignment) { return value & ~(alignment - 1); }
 
   const std::vector<FrameBuffer>& buffers_;
   const FrameOrder order_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "memory/plan_offsets.h"
@@ -13,14 +14,18 @@ namespace sgtc {
 struct FrameBuffer {
   Interval interval;
   bool kept = false;  // from the forward to the backward pass: each micro-batch has its own
+  /// Its first and last time if it lies in the frame before that of its micro-batch, where it may:
+  /// times of the two micro-batches one after the other.
+  std::optional<std::pair<int64_t, int64_t>> before = {};
 };
 
-/// The layout of what one micro-batch keeps. Every slot has such a frame.
+/// The layout of what one micro-batch keeps. Every slot has such a frame, one behind the other.
 struct Frame {
   int64_t bytes = 0;
-  /// Of each buffer within the frame; nothing for those that found no room in it. What is kept
-  /// always has an offset.
+  /// Of each buffer from the frame's begin; nothing for those that found no room in it. What is
+  /// kept always has an offset. A negative one lies in the frame before.
   std::vector<std::optional<int64_t>> offsets;
+  int64_t bytes_before = 0;  // that the first frame needs in front of it
 };
 
 /// Which of the buffers that are not kept are put into a frame first; each fits some steps best.

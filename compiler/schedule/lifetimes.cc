@@ -111,9 +111,9 @@ class LifetimeFinder {
     Lifetime lifetime;
     lifetime.used = true;
     lifetime.scope = scope_of(storage, use);
-    lifetime.first = lifetime.pass_first = use.first;
-    lifetime.last = lifetime.pass_last = use.last;
-    lifetime.in_passes = is_in_passes(storage, use, lifetime.scope);
+    lifetime.first = use.first;
+    lifetime.last = use.last;
+    if (is_in_passes(storage, use, lifetime.scope)) lifetime.in_frame = {use.first, use.last};
     const bool lasting =
         passes_.micro_batches > 1 && (storage.stacked || storage.output || use.in(Phase::kSetup));
     const bool kept = lifetime.scope == "slot" && passes_.slots > 1;

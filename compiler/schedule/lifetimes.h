@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@
 #include "schedule/storage.h"
 
 namespace sgtc {
+
+/// The first and the last time of something that lies in a frame (memory/frames.h).
+struct FrameTimes {
+  int64_t first = 0;
+  int64_t last = 0;
+};
 
 struct Lifetime {
   bool used = false;
@@ -31,12 +38,13 @@ struct Lifetime {
   int64_t last = 0;
   int64_t hole_first = 0;
   int64_t hole_last = -1;
-  /// The forward and backward passes of one micro-batch alone use it: each writes it anew, from
-  /// `pass_first` to `pass_last` in the micro-batch's own order, after those that had the slot
-  /// before have ended and before the next ones begin.
-  bool in_passes = false;
-  int64_t pass_first = 0;
-  int64_t pass_last = 0;
+  /// The forward and backward passes of one micro-batch alone use it: each writes it anew, at these
+  /// times of the micro-batch's own order, after those that had the slot before have ended and
+  /// before the next ones begin.
+  std::optional<FrameTimes> in_frame;
+  /// It may lie in the slot before that of its micro-batch as well, or before the first one: at
+  /// these times, where those of its own micro-batch count on from all of the one before.
+  std::optional<FrameTimes> in_frame_before;
   /// Transfers of the passes use it and nothing but the schedule orders it with other calls.
   bool beside_passes = false;
 };

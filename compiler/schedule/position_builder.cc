@@ -303,9 +303,8 @@ class PositionBuilder {
             lifetime.last,
             lifetime.hole_first,
             lifetime.hole_last,
-            lifetime.in_passes,
-            lifetime.pass_first,
-            lifetime.pass_last};
+            lifetime.in_frame,
+            lifetime.in_frame_before};
   }
 
   // Buffers of the storages that are no leaves.

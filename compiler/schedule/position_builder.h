@@ -23,9 +23,8 @@ struct BufferUse {
   int64_t last = 0;
   int64_t hole_first = 0;
   int64_t hole_last = -1;
-  bool in_passes = false;  // as in Lifetime
-  int64_t pass_first = 0;
-  int64_t pass_last = 0;
+  std::optional<FrameTimes> in_frame;  // as in Lifetime
+  std::optional<FrameTimes> in_frame_before;
 };
 
 /// One of the two programs of a position on its way into the plan.

@@ -47,7 +47,9 @@ class TransferLifetimes {
       live_.clear();
       for (int64_t m = 0; m < micro_batches_; ++m) add_live(uses[s], m);
       set_times(lifetimes[s]);
-      set_pass_times(uses[s], lifetimes[s]);
+      if (lifetimes[s].scope != "ring") continue;
+      lifetimes[s].in_frame = times_in_frame(uses[s]);
+      lifetimes[s].in_frame_before = times_in_frame_before(uses[s]);
     }
   }
 
@@ -161,27 +163,51 @@ class TransferLifetimes {
   }
 
   // If each micro-batch leaves the storage before the next one of its slot begins, and comes to it
-  // when the one before has ended, it may lie in the slot's frame: sets the times at which the
+  // when the one before has ended, it may lie in the slot's frame: the times at which the
   // micro-batch's own calls may run beside what uses it.
-  void set_pass_times(const std::vector<Use>& uses, Lifetime& lifetime) const {
-    if (lifetime.scope != "ring") return;
-    Range live = {INT64_MAX, -1};
+  std::optional<FrameTimes> times_in_frame(const std::vector<Use>& uses) const {
+    FrameTimes times = {INT64_MAX, -1};
     for (int64_t m = 0; m < micro_batches_; ++m) {
       const Users users = users_of(uses, m);
       if (users.empty()) continue;
-      if (!is_alone_in_slot(users, m)) return;
-      const size_t first = users.begin()->first;
-      for (const size_t e : entries_of(m)) {
-        if (is_before(e, first) || is_after(e, users)) continue;
-        const Range calls = live_calls(e, users);
-        live = {std::min(live.first, calls.first), std::max(live.second, calls.second)};
-      }
+      if (!is_alone_in_slot(users, m)) return std::nullopt;
+      add_times(users, m, 0, times);
     }
-    lifetime.in_passes = true;
-    lifetime.pass_first = live.first;
-    lifetime.pass_last = live.second;
+    return times;
   }
 
+  // Adds the calls of a micro-batch that may run beside users of a storage, counted from `origin`.
+  void add_times(const Users& users, int64_t micro_batch, int64_t origin, FrameTimes& times) const {
+    const size_t first = users.begin()->first;
+    for (const size_t e : entries_of(micro_batch)) {
+      if (is_before(e, first) || is_after(e, users)) continue;
+      const Range calls = live_calls(e, users);
+      times.first = std::min(times.first, origin + calls.first);
+      times.last = std::max(times.last, origin + calls.second);
+    }
+  }
+
+  // The same for the frame before, whose micro-batch comes before as well: from the first of its
+  // calls that does not run before the users. In front of the first frame only such storages lie.
+  std::optional<FrameTimes> times_in_frame_before(const std::vector<Use>& uses) const {
+    FrameTimes times = {INT64_MAX, -1};
+    for (int64_t m = 0; m < micro_batches_; ++m) {
+      const Users users = users_of(uses, m);
+      if (users.empty()) continue;
+      if (!is_alone_in_slot(users, m)) return std::nullopt;
+      add_times(users, m, static_cast<int64_t>(step_.calls.size()), times);
+      if (m % slots_ == 0) continue;
+      if (!is_alone_in_slot(users, m - 1)) return std::nullopt;
+      for (const size_t e : entries_of(m - 1)) {
+        if (is_before(e, users.begin()->first)) continue;
+        times.first = std::min(times.first, live_calls(e, users).first);
+      }
+    }
+    return times;
+  }
+
+  // Whether what uses a storage runs after all of the micro-batch that had the slot of
+  // `micro_batch` before it, and before all of the next one.
   bool is_alone_in_slot(const Users& users, int64_t micro_batch) const {
     const int64_t next = micro_batch + slots_;
     const int64_t previous = micro_batch - slots_;
@@ -189,9 +215,9 @@ class TransferLifetimes {
     const bool leaves =
         next >= micro_batches_ || std::all_of(entries_of(next).begin(), entries_of(next).end(),
                                               [&](size_t e) { return is_after(e, users); });
-    return leaves &&
-           (previous < 0 || std::all_of(entries_of(previous).begin(), entries_of(previous).end(),
-                                        [&](size_t e) { return is_before(e, first); }));
+    return leaves && (previous < 0 || std::all_of(
+                                          entries_of(previous).begin(), entries_of(previous).end(),
+                                          [&](size_t e) { return is_before(e, first); }));
   }
 
   const std::vector<size_t>& entries_of(int64_t micro_batch) const {

@@ -127,7 +127,7 @@ TEST_CASE("pipelines have a frame for each micro-batch between its passes") {
       std::set<int64_t> strides;
       const plan::Position& first = built.plan.positions[0];
       for (size_t b = 0; b < first.buffers.size(); ++b) {
-        if (!built.uses[0][b].in_passes || first.buffers[b].scope != "slot") continue;
+        if (!built.uses[0][b].in_frame || first.buffers[b].scope != "slot") continue;
         strides.insert(first.buffers[b].stride);
       }
       CHECK(strides.size() == 1);
@@ -138,13 +138,15 @@ TEST_CASE("pipelines have a frame for each micro-batch between its passes") {
 TEST_CASE("arenas of pipelines are within five percent of what is live") {
   for (const int64_t pp : {2, 3, 4}) {
     for (const int64_t micro_batches : {1, 4, 9}) {
-      BuiltPlan built = build_on({8, {pp, 1, 1}, micro_batches});
-      assign_offsets(built.plan, built.uses);
-      CHECK(fault_texts(built.plan) == "");
-      for (const plan::Position& position : built.plan.positions) {
-        INFO(pp << " stages, " << micro_batches << " micro-batches, " << position.stages.front());
-        const int64_t live = find_live_peak(built.plan, position, "train").bytes;
-        CHECK(static_cast<double>(position.arena_bytes) <= 1.05 * static_cast<double>(live));
+      for (const PipelineSchedule schedule : {PipelineSchedule::k1F1B, PipelineSchedule::kGPipe}) {
+        BuiltPlan built = build_on({8, {pp, 1, 1}, micro_batches, schedule});
+        assign_offsets(built.plan, built.uses);
+        CHECK(fault_texts(built.plan) == "");
+        for (const plan::Position& position : built.plan.positions) {
+          INFO(pp << " stages, " << micro_batches << " micro-batches, " << position.stages.front());
+          const int64_t live = find_live_peak(built.plan, position, "train").bytes;
+          CHECK(static_cast<double>(position.arena_bytes) <= 1.05 * static_cast<double>(live));
+        }
       }
     }
   }

@@ -52,19 +52,20 @@ def expect_printed_peaks(text, plan, largest, what):
         assert least - rounding <= peak <= most + rounding, found
 
 
-def expect_tight(bench, name, mesh):
+def expect_tight(bench, name, mesh, schedule="1f1b"):
     """Compares each position's arena with its largest live set in a step or an evaluation."""
     path = bench.path("plan.json")
     micro_batches = 1 if mesh == "1x1" else 6
     result = bench.sgtc("model.onnx", "--emit", f"plan-json={path}", "--emit-plan",
-                        "--mesh", mesh, "--micro-batches", micro_batches)
-    assert result.returncode == 0, f"{name} on {mesh}: {result.stderr}"
+                        "--mesh", mesh, "--micro-batches", micro_batches, "--schedule", schedule)
+    what = f"{name} on {mesh}, {schedule}"
+    assert result.returncode == 0, f"{what}: {result.stderr}"
     plan = json.loads(path.read_text())[0]
     largest = largest_live_sets(plan)
-    expect_printed_peaks(result.stdout, plan, largest, f"{name} on {mesh}")
+    expect_printed_peaks(result.stdout, plan, largest, what)
     ratios = arena_ratios(plan, largest)
-    print("    ", name, mesh, *(f"{ratio:.4f}" for ratio in ratios), flush=True)
-    return [f"{name} on {mesh}: {ratio:.4f}" for ratio in ratios if not 1 <= ratio <= MOST]
+    print(f"     {what}:", *(f"{ratio:.4f}" for ratio in ratios), flush=True)
+    return [f"{what}: {ratio:.4f}" for ratio in ratios if not 1 <= ratio <= MOST]
 
 
 def test_all_families_are_here(bench):
@@ -77,6 +78,7 @@ def test_arenas_are_hardly_larger_than_what_is_live(bench):
         bench.model(name, *options)
         for mesh in MESHES:
             loose += expect_tight(bench, name, mesh)
+        loose += expect_tight(bench, name, "4x1", "gpipe")
     assert not loose, loose
 
 
@@ -116,10 +118,10 @@ def feeds_of(plan):
     return feeds
 
 
-def expect_touched(bench, name, mesh):
+def expect_touched(bench, name, mesh, schedule="1f1b"):
     """Every rank changes what lies in its plan's buffers, and no byte beside them."""
     bench.compile(None, "--mesh", mesh, "--micro-batches", 1 if mesh == "1x1" else 3,
-                  "--optimizer", "adamw", "--clip-norm", 1)
+                  "--schedule", schedule, "--optimizer", "adamw", "--clip-norm", 1)
     plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
     feeds = feeds_of(plan)
     held_out = [word for each in feeds for word in ("--eval", f"{each}={each}.npy")]
@@ -142,6 +144,33 @@ def test_runs_touch_what_was_planned(bench):
         bench.model(name, *options)
         for mesh in MESHES:
             expect_touched(bench, name, mesh)
+        expect_touched(bench, name, "4x1", "gpipe")
+
+
+def lies_before_frames(position):
+    """Whether a buffer begins in front of the first frame, and so in the one before in the others."""
+    frames = [buffer for buffer in position["buffers"]
+              if buffer["scope"] == "slot" and buffer.get("count", 1) > 1]
+    if not frames:
+        return False
+    begin = max(buffer["offset"] + buffer["bytes"] for buffer in frames) - frames[0]["stride"]
+    return any(buffer["offset"] < begin for buffer in frames)
+
+
+def test_frames_before_hold_what_is_sent(bench):
+    bench.model("cnn", *SMALL["cnn"])
+    runs, feeds = [], None
+    for schedule in ("1f1b", "gpipe"):
+        bench.compile(None, "--mesh", "4x1", "--micro-batches", 6, "--schedule", schedule)
+        plan = json.loads(bench.run("./train", "--print-plan").stdout)[0]
+        uses = [lies_before_frames(position) for position in plan["positions"]]
+        assert any(uses) == (schedule == "gpipe"), f"{schedule}: {uses}"
+        feeds = feeds or feeds_of(plan)
+        runs.append(bench.train(feeds=feeds, steps=4, rate=0.1))
+    (losses, weights), (other_losses, other_weights) = runs
+    assert losses == other_losses and len(set(losses)) > 1, runs
+    for name, values in weights.items():
+        assert values.tobytes() == other_weights[name].tobytes(), name
 
 
 if __name__ == "__main__":
