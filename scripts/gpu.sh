@@ -43,7 +43,7 @@ build_tools() {
 
 pack_programs() {
   build_tools
-  cp "$root/tests/gpu/programs_check.py" "$1"
+  cp "$root/tests/gpu/programs_check.py" "$root/tests/tool/touched_lines.py" "$1"
   SGTC=$root/build/bin/sgtc SGTC_MODEL=$root/build/bin/sgtc-model \
     "$root/build/venv/bin/python" "$root/tests/gpu/pack_programs.py" "$1/programs"
 }

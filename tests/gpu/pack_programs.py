@@ -22,6 +22,8 @@ PROGRAMS = {
             "--clip-norm 1 --micro-batches 2", images(RANDOM, 640, 61)),
     "cnn": ("cnn --channels 3 --size 16 --widths 8,16 --batch 8", "",
             images(RANDOM, 160, 3, 16, 16)),
+    "resnet": ("resnet --blocks 1,1,1 --width 8 --size 32 --classes 10 --batch 8", "",
+               images(RANDOM, 160, 3, 32, 32)),
     "gpt": ("gpt2 --layers 2 --width 96 --heads 3 --vocab 211 --seq 40 --dropout 0.1 --batch 2",
             "--clip-norm 1 --micro-batches 2", tokens(RANDOM, 80, 40, 211)),
 }

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+from touched_lines import compare_touched, touched_lines
+
 STEPS = 20
 TOLERANCE = 1e-4  # of a loss, relative to values above 1
 # What the driver takes for kernels and graphs of such programs, beside its context.
@@ -109,6 +111,14 @@ def check_memory(program):
            "for kernels and graphs")
 
 
+def check_touched(program):
+    """A step and an evaluation touch all lines of the plan's buffers and nothing else."""
+    plan = json.loads(program.run("gpu", "--print-plan").stdout)[0]
+    result = program.run("gpu", "--steps", 1, SGTC_POISON="1")
+    equal, found = compare_touched(plan["positions"][0], *touched_lines(result.stdout))
+    expect(equal, f"{program.folder.name}: {found}")
+
+
 def check_accesses(program):
     """Kernels touch what the plan says, and nothing else."""
     program.train("gpu", steps=2, SGTC_CHECK_ACCESSES="1")
@@ -131,6 +141,7 @@ def check(folder):
     check_bits(program, outcome(*first))
     check_resume(program, outcome(*first))
     check_memory(program)
+    check_touched(program)
     check_accesses(program)
     if shutil.which("compute-sanitizer"):
         check_sanitizer(program)

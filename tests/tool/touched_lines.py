@@ -21,6 +21,16 @@ def planned_lines(position):
     return np.flatnonzero(lines)
 
 
+def compare_touched(position, touched):
+    """Whether a rank touched all lines of its plan's buffers and no other, and a text of both."""
+    highest, total, lines = touched
+    planned = planned_lines(position)
+    equal = (total == position["arena_bytes"] and planned[-1] * LINE < highest <= total and
+             lines == len(planned) * LINE)
+    return equal, (f"touches {lines} bytes of the plan's {len(planned) * LINE}, "
+                   f"up to byte {highest} of {total}")
+
+
 def touched_lines(output):
     """(end of the highest byte, bytes of the arena, bytes in touched lines) of each rank."""
     found = re.findall(r"highest byte touched (\d+) of (\d+), (\d+) bytes in touched lines of 64",
