@@ -187,8 +187,10 @@ class TransferLifetimes {
     }
   }
 
-  // The same for the frame before, whose micro-batch comes before as well: from the first of its
-  // calls that does not run before the users. In front of the first frame only such storages lie.
+  // The same for the frame before, whose micro-batch comes before as well. What that one keeps is
+  // there between its passes too, when none of its calls runs: so the times begin with the first of
+  // its calls that does not run before the users. In front of the first frame only such storages
+  // lie.
   std::optional<FrameTimes> times_in_frame_before(const std::vector<Use>& uses) const {
     FrameTimes times = {INT64_MAX, -1};
     for (int64_t m = 0; m < micro_batches_; ++m) {

@@ -24,8 +24,9 @@ def planned_lines(position, alignment=LINE):
 
 
 def compare_touched(position, touched, alignment=LINE):
-    """Whether a rank touched all lines of its plan's buffers and no other but what fills buffers up
-    to the alignment, and a text of both."""
+    """Whether a rank touched all lines of its plan's buffers and no other, and a text of both. With
+    another alignment than a line what fills buffers up to it may be touched, and the number of lines
+    can hide a missing one."""
     highest, total, lines = touched
     planned = planned_lines(position)
     filled = len(planned_lines(position, alignment))
