@@ -164,9 +164,12 @@ class CpuCalibration {
     return static_cast<int64_t>(found.size());
   }
 
-  // As many ranks at once as the host's CPUs can run; then the others.
+  // As many ranks at once as the host's CPUs can run; then the others. All where ranks of one
+  // thread are more than CPUs.
   Json kernels(ThreadPool& threads) {
-    const int64_t at_once = std::max<int64_t>(1, host_cpus_ / threads_);
+    const int64_t local_size = job_.self().local_size;
+    const bool crowded = threads_ == 1 && local_size > host_cpus_;
+    const int64_t at_once = crowded ? local_size : std::max<int64_t>(1, host_cpus_ / threads_);
     int64_t waves = 1;
     for (const Member& member : job_.members()) {
       waves = std::max(waves, member.local_rank / at_once + 1);
@@ -175,7 +178,7 @@ class CpuCalibration {
     for (int64_t wave = 0; wave < waves; ++wave) {
       job_.barrier();
       if (job_.self().local_rank / at_once == wave) {
-        own = json_of(measure_kernels(program_, session_, threads), threads_);
+        own = json_of(measure_kernels(program_, session_, threads, crowded), threads_);
       }
     }
     return gather_kernels(job_, own);

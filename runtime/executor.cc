@@ -14,7 +14,8 @@ constexpr int kSpins = 4000;  // some ten microseconds
 Executor::Executor(ThreadPool& threads, RankCommunicators* communicators, AccessCheck* check)
     : threads_(threads), communicators_(communicators), check_(check) {
   if (!communicators_) return;
-  spare_cpu_ = static_cast<int64_t>(threads_.cpus().size()) > threads_.size();
+  spare_cpu_ = communicators_->has_own_cpu() &&
+               static_cast<int64_t>(threads_.cpus().size()) > threads_.size();
   if (pthread_create(&thread_, nullptr, start_thread, this) != 0) {
     die("threads", "cannot start the thread that communicates", "use fewer with --threads");
   }
@@ -29,7 +30,7 @@ Executor::~Executor() {
 }
 
 // The new thread inherits the one CPU of the thread that computes. It gets those that no computing
-// thread stays on, or else may run anywhere: it mostly waits.
+// thread of any rank stays on, or else may run anywhere: it mostly waits.
 void Executor::keep_to_spare_cpus() const {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -2,15 +2,17 @@
 // else the machine does. A burst of one kernel knows neither: its data is in the caches, and all of
 // it falls into a quiet or into a busy moment. So rounds run each kernel once, in the order of the
 // schedule, on its calls in turn, and what one costs in a step of many calls is the mean: it counts
-// the moments in which the machine was busy, which the median leaves out.
+// the moments in which the machine was busy, which the median leaves out. Ranks that take turns on
+// too few CPUs do so here too, since they take each other's caches; what a kernel costs is then
+// the time of its processor.
 #include "kernel_calibration.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <map>
 
 #include "schedule_entries.h"
-#include "trace.h"
 
 namespace sgtc::runtime {
 namespace {
@@ -92,16 +94,24 @@ std::vector<KernelCalls> collect_calls(const Program& program, const Session& se
   return result;
 }
 
-double seconds_of(const KernelCalls& kernel, const Call& call, ThreadPool& threads) {
-  const int64_t begin = monotonic_nanoseconds();
+double seconds_on(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds_of(const KernelCalls& kernel, const Call& call, ThreadPool& threads,
+                  clockid_t clock) {
+  const double begin = seconds_on(clock);
   threads.run(kernel.function, call.arguments.data(), kernel.kernel->blocks, call.micro_batch);
-  return static_cast<double>(monotonic_nanoseconds() - begin) * 1e-9;
+  return seconds_on(clock) - begin;
 }
 
 }  // namespace
 
 std::vector<MeasuredKernel> measure_kernels(const Program& program, const Session& session,
-                                            ThreadPool& threads) {
+                                            ThreadPool& threads, bool crowded) {
+  const clockid_t clock = crowded ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   CacheSweeper sweeper(threads);
   const std::vector<KernelCalls> kernels = collect_calls(program, session);
   std::vector<MeasuredKernel> result;
@@ -112,7 +122,7 @@ std::vector<MeasuredKernel> measure_kernels(const Program& program, const Sessio
     for (size_t i = 0; i < kernels.size(); ++i) {
       const std::vector<Call>& calls = kernels[i].calls;
       sweeper.run();
-      const double seconds = seconds_of(kernels[i], calls[rounds % calls.size()], threads);
+      const double seconds = seconds_of(kernels[i], calls[rounds % calls.size()], threads, clock);
       result[i].seconds += seconds;
       sum += seconds;
     }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Predicted and measured times of a step on this machine, for a small GPT on one rank and on meshes.
 
-    scripts/predictions.py [MESH...]    default: 1x1 2x2; --rounds N, --steps N
+    scripts/predictions.py [MESH...]    default: 1x1 2x2; --rounds N, --turns N, --steps N
 
-For each mesh, rounds of: calibrate the program, predict with that profile, train. Prints the median
-and the fastest tenth of the measured steps beside the prediction: other work on the machine makes
-steps longer and never shorter. Needs build/bin (scripts/build.sh) and numpy.
+A round is turns of: calibrate the program, predict with that profile, train. A machine whose memory
+other guests use drifts within seconds by more than a prediction may be wrong; turns let slow moments
+fall on both. Prints the means of predictions and of measured steps. Needs build/bin
+(scripts/build.sh) and numpy.
 """
 
 import argparse
@@ -48,8 +49,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("meshes", nargs="*", default=["1x1", "2x2"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
+    parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=15, help="of a turn")
+    parser.add_argument("--bin", type=lambda name: pathlib.Path(name).absolute(), default=ROOT / "build/bin")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -60,14 +62,16 @@ def main():
                         "--optimizer", "adamw", "--clip-norm", "1"]
             run(folder, *compiler, "-o", "train")
             for _ in range(options.rounds):
-                run(folder, "./train", *DATA, "--calibrate", "profile.json")
-                guess = predicted(folder, compiler, "profile.json")
-                times = measured(folder, "./train", options.steps)
-                median = statistics.median(times)
-                fast = statistics.quantiles(times, n=10)[0]
-                print(f"{mesh}: predicted {guess:.1f} ms, measured median {median:.1f} ms (ratio "
-                      f"{guess / median:.2f}), fastest tenth {fast:.1f} ms ({guess / fast:.2f})",
-                      flush=True)
+                guesses = []
+                times = []
+                for _ in range(options.turns):
+                    run(folder, "./train", *DATA, "--calibrate", "profile.json")
+                    guesses.append(predicted(folder, compiler, "profile.json"))
+                    times += measured(folder, "./train", options.steps)
+                guess, time = statistics.mean(guesses), statistics.mean(times)
+                print(f"{mesh}: predicted {guess:.1f} ms ({min(guesses):.0f} to {max(guesses):.0f}), "
+                      f"measured {time:.1f} ms ({min(times):.0f} to {max(times):.0f}, median "
+                      f"{statistics.median(times):.1f}), ratio {guess / time:.2f}", flush=True)
 
 
 if __name__ == "__main__":

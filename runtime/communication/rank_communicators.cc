@@ -23,8 +23,8 @@ bool any_polls(Operation* const* operations, int64_t count) {
 
 }  // namespace
 
-RankCommunicators::RankCommunicators(Bell& bell, Watch& watch, bool spins)
-    : bell_(bell), watch_(watch), spins_(spins) {}
+RankCommunicators::RankCommunicators(Bell& bell, Watch& watch, bool has_own_cpu)
+    : bell_(bell), watch_(watch), has_own_cpu_(has_own_cpu) {}
 
 void RankCommunicators::add(const std::string& name, std::unique_ptr<Communicator> communicator) {
   communicators_[name] = std::move(communicator);
@@ -43,7 +43,7 @@ void RankCommunicators::complete(Operation* const* operations, int64_t count, bo
 // Spins for a moment, then sleeps until a peer rings.
 void RankCommunicators::wait(Operation* const* operations, int64_t count, bool busy) {
   const bool polls = any_polls(operations, count);
-  const int spins = spins_ && !busy ? kSpins : 0;
+  const int spins = has_own_cpu_ && !busy ? kSpins : 0;
   for (int spin = 0; !advance_all(operations, count); ++spin) {
     if (watch_.lost()) watch_.exit_lost();
     if (polls) continue;

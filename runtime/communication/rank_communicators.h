@@ -14,9 +14,9 @@ namespace sgtc::runtime {
 
 class RankCommunicators {
  public:
-  /// Both must outlive this. `spins`: there are at least as many CPUs as ranks that share them, so
-  /// that waiting may keep one busy for a moment.
-  RankCommunicators(Bell& bell, Watch& watch, bool spins);
+  /// Both must outlive this. `has_own_cpu`: there are at least as many CPUs as ranks that share
+  /// them, so that waiting may keep one busy for a moment.
+  RankCommunicators(Bell& bell, Watch& watch, bool has_own_cpu);
 
   void add(const std::string& name, std::unique_ptr<Communicator> communicator);
   /// Null if the rank is not a member of one with this name.
@@ -31,13 +31,15 @@ class RankCommunicators {
   void run(const std::string& communicator, const CommunicationRequest& request);
 
   Watch& watch() const { return watch_; }
+  /// False if ranks share CPUs of which there are fewer than ranks.
+  bool has_own_cpu() const { return has_own_cpu_; }
 
  private:
   void wait(Operation* const* operations, int64_t count, bool busy);
 
   Bell& bell_;
   Watch& watch_;
-  bool spins_;
+  bool has_own_cpu_;
   std::map<std::string, std::unique_ptr<Communicator>> communicators_;
 };
 
