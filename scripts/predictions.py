@@ -51,8 +51,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--steps", type=int, default=15, help="of a turn")
-    parser.add_argument("--bin", type=lambda name: pathlib.Path(name).absolute(), default=ROOT / "build/bin")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
     options = parser.parse_args()
+    options.bin = options.bin.absolute()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         run(folder, sys.executable, ROOT / "samples/byte-gpt/prepare.py", ".")
