@@ -1,8 +1,11 @@
 // Plans of several ranks, made by hand and run by real executors over loopback.
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -285,6 +288,35 @@ TEST_CASE("the plans of the documentation run to their end, many times") {
       return Bytes();
     });
     CHECK(finished == world_size(plan));
+  }
+}
+
+// CPUs that each thread of this process may use, by its number.
+std::map<std::string, int> cpus_of_threads() {
+  std::map<std::string, int> cpus;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string id = thread.path().filename();
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(std::stoi(id), sizeof set, &set) == 0) cpus[id] = CPU_COUNT(&set);
+  }
+  return cpus;
+}
+
+TEST_CASE("communication has a CPU to itself only where ranks do not share theirs") {
+  const int all = static_cast<int>(allowed_cpus().size());
+  for (const bool has_own_cpu : {true, false}) {
+    CAPTURE(has_own_cpu);
+    Bell bell;
+    CalmWatch watch;
+    RankCommunicators communicators(bell, watch, has_own_cpu);
+    ThreadPool threads(1);
+    const std::map<std::string, int> before = cpus_of_threads();
+    const Executor executor(threads, &communicators);
+    std::map<std::string, int> now = cpus_of_threads();
+    for (const auto& [thread, cpus] : before) now.erase(thread);
+    REQUIRE(now.size() == 1);
+    CHECK(now.begin()->second == (has_own_cpu && all > 1 ? all - 1 : all));
   }
 }
 
