@@ -24,6 +24,7 @@ constexpr size_t kShapesOfMany = 1;
 constexpr size_t kFewNodes = 400;  // that may run again, of all positions
 constexpr size_t kShapesOfFewNodes = 24;
 constexpr double kWellUsed = 0.985;  // of the budget: more is not worth another plan
+constexpr double kAimed = 0.9925;    // of the budget, by a last plan: amid what is well used
 constexpr double kPeakStep = 0.01;   // of the budget: peaks that differ by less are alike
 
 // A plan as far as it is compared with others.
@@ -188,18 +189,22 @@ class Fitter {
   static const Graph& graph_of(const PlannedStep& planned) { return *planned.kernels->graph; }
 
   // Plans again and again, with what the last plan needed beyond its model, until its memory is
-  // well used or the fullest position can do with no less.
+  // well used or the fullest position can do with no less. A choice for the whole budget may miss
+  // it by little every time, so the last one is for less if none was within it.
   void approach(Fit& fit, Attempt attempt, std::vector<Position>& positions,
                 const StepShape& shape) {
     std::vector<std::vector<bool>> known;
     const int most = has_many_nodes() ? kMostPlansOfMany : kMostPlans;
+    bool has_fitted = false;
     for (int i = 1; i < most; ++i) {
-      choose(positions, attempt);
+      const bool is_last = i + 1 == most;
+      choose(positions, attempt, is_last && !has_fitted ? kAimed : 1);
       const std::vector<bool> again = nodes_again(positions);
       if (std::find(known.begin(), known.end(), again) != known.end()) return;
       known.push_back(again);
       const PlannedStep planned = plan(rerun_nodes(graph_, again), shape, attempt);
       consider(fit, attempt, planned);
+      has_fitted = has_fitted || fits(attempt);
       if (fits(attempt) && uses_well(largest(attempt.peaks))) return;
       bool is_least = false;
       for (size_t p = 0; p < positions.size() && p < attempt.peaks.size(); ++p) {
@@ -213,16 +218,16 @@ class Fitter {
     }
   }
 
-  // Positions that fit as they are keep everything, and those that use their memory well what was
-  // chosen for them.
-  void choose(std::vector<Position>& positions, const Attempt& attempt) const {
+  // For a share of the budget. Positions that fit as they are keep everything, and those that use
+  // their memory well what was chosen for them.
+  void choose(std::vector<Position>& positions, const Attempt& attempt, double share) const {
+    const auto aim = static_cast<int64_t>(share * static_cast<double>(request_.budget));
     for (size_t p = 0; p < positions.size(); ++p) {
       Position& position = positions[p];
       const bool is_chosen = std::count(position.choice.begin(), position.choice.end(), true) > 0;
       const bool is_done = !is_chosen || uses_well(attempt.peaks[p]);
       if (is_done && attempt.peaks[p] <= request_.budget) continue;
-      position.choice =
-          choose_recompute(position.found.problem, request_.budget - position.overhead);
+      position.choice = choose_recompute(position.found.problem, aim - position.overhead);
     }
   }
 
