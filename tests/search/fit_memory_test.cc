@@ -182,6 +182,27 @@ TEST_CASE("cut, micro-batches in flight and recomputation are as good as the bes
 
 TEST_CASE("the same on 200 graphs", "[.][many]") { compare_with_brute_force(200, 12); }
 
+TEST_CASE("plans that need a little more each time than the one before still come to fit") {
+  std::mt19937_64 random(3);
+  const Graph graph = training_graph(random_layers(random, 24, 2));
+  const FittedStep whole = fit(graph, {1}, {1, Recompute::kNone});
+  const FittedStep least = fit(graph, {1}, {0, Recompute::kFull});
+  MemoryRequest request;
+  request.budget = (whole.peak_bytes + least.peak_bytes) / 2;
+  Planner planner;
+  std::deque<plan::Plan> grown;
+  const StepPlanner grows = [&](const Graph& step, const StepShape& shape) {
+    PlannedStep planned = planner.function()(step, shape);
+    grown.push_back(*planned.plan);
+    grown.back().positions[0].arena_bytes +=
+        static_cast<int64_t>(grown.size()) * request.budget / 200;
+    planned.plan = &grown.back();
+    return planned;
+  };
+  const FittedStep found = fit_in_shape(graph, {1}, request, machine(), grows);
+  CHECK(found.peak_bytes <= request.budget);
+}
+
 TEST_CASE("the first way of a kind that fits is named, behind one that does not help") {
   const std::string text =
       refusal({{"--mesh 2x1", 995}, {"--mesh 4x1", 400}, {"--mesh 8x1", 300}, {"--dim B=2", 700}});
