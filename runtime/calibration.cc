@@ -167,9 +167,9 @@ class CpuCalibration {
   // As many ranks at once as the host's CPUs can run; then the others. All where ranks of one
   // thread are more than CPUs.
   Json kernels(ThreadPool& threads) {
-    const int64_t local_size = job_.self().local_size;
-    const bool crowded = threads_ == 1 && local_size > host_cpus_;
-    const int64_t at_once = crowded ? local_size : std::max<int64_t>(1, host_cpus_ / threads_);
+    const bool crowded = threads_ == 1 && !job_.has_own_cpu();
+    const int64_t at_once =
+        crowded ? job_.self().local_size : std::max<int64_t>(1, host_cpus_ / threads_);
     int64_t waves = 1;
     for (const Member& member : job_.members()) {
       waves = std::max(waves, member.local_rank / at_once + 1);

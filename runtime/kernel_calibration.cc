@@ -4,7 +4,7 @@
 // schedule, on its calls in turn, and what one costs in a step of many calls is the mean: it counts
 // the moments in which the machine was busy, which the median leaves out. Ranks that take turns on
 // too few CPUs do so here too, since they take each other's caches; what a kernel costs is then
-// the time of its processor.
+// its processor time.
 #include "kernel_calibration.h"
 
 #include <time.h>

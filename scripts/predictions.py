@@ -45,6 +45,16 @@ def measured(folder, program, steps):
     return [json.loads(line)["ms"] for line in lines][1:]
 
 
+def take_turns(folder, compiler, turns, steps):
+    guesses = []
+    times = []
+    for _ in range(turns):
+        run(folder, "./train", *DATA, "--calibrate", "profile.json")
+        guesses.append(predicted(folder, compiler, "profile.json"))
+        times += measured(folder, "./train", steps)
+    return guesses, times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("meshes", nargs="*", default=["1x1", "2x2"])
@@ -63,12 +73,7 @@ def main():
                         "--optimizer", "adamw", "--clip-norm", "1"]
             run(folder, *compiler, "-o", "train")
             for _ in range(options.rounds):
-                guesses = []
-                times = []
-                for _ in range(options.turns):
-                    run(folder, "./train", *DATA, "--calibrate", "profile.json")
-                    guesses.append(predicted(folder, compiler, "profile.json"))
-                    times += measured(folder, "./train", options.steps)
+                guesses, times = take_turns(folder, compiler, options.turns, options.steps)
                 guess, time = statistics.mean(guesses), statistics.mean(times)
                 print(f"{mesh}: predicted {guess:.1f} ms ({min(guesses):.0f} to {max(guesses):.0f}), "
                       f"measured {time:.1f} ms ({min(times):.0f} to {max(times):.0f}, median "

@@ -1,7 +1,5 @@
 #include "job_communicators.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -70,8 +68,7 @@ void JobCommunicators::share_memory(const std::vector<RankGroup>& groups, Job& j
   const std::string name = "/sgtc-" + job.token() + "-" + std::to_string(self.node);
   memory_.emplace(SegmentLayout(own_node, job.size()), name, self.local_rank == 0,
                   [&] { job.barrier(); });
-  communicators_.emplace(memory_->bell(job.rank()), watch_,
-                         self.local_size <= sysconf(_SC_NPROCESSORS_ONLN));
+  communicators_.emplace(memory_->bell(job.rank()), watch_, job.has_own_cpu());
   memory_->add_communicators(job.rank(), *communicators_);
 }
 

@@ -51,7 +51,7 @@ std::vector<Member> members_of(const std::vector<Introduction>& introductions) {
 }
 
 // Divides the CPUs among the ranks that were given the same ones: a launcher may have divided them
-// already. Returns this rank's number of CPUs.
+// already. Returns this rank's number of CPUs, 0 if there is less than one per rank.
 int64_t take_cpus(const std::vector<Introduction>& introductions, int64_t rank) {
   const Introduction& self = introductions[static_cast<size_t>(rank)];
   int64_t index = 0;
@@ -64,7 +64,7 @@ int64_t take_cpus(const std::vector<Introduction>& introductions, int64_t rank) 
   const std::vector<int> cpus = allowed_cpus();
   const std::vector<int> share = cpu_share(cpus, index, count);
   if (share.size() < cpus.size() && !binding_is_off()) bind_to_cpus(share);
-  return std::max<int64_t>(1, static_cast<int64_t>(cpus.size()) / count);
+  return static_cast<int64_t>(cpus.size()) / count;
 }
 
 }  // namespace
@@ -94,7 +94,9 @@ std::unique_ptr<Job> Job::join(const LaunchEnvironment& environment, const JobOp
   job->members_ = members_of(meeting.members);
   job->token_ = meeting.token;
   job->master_ = meeting.master;
-  job->threads_ = take_cpus(meeting.members, self.rank);
+  const int64_t cpus = take_cpus(meeting.members, self.rank);
+  job->has_own_cpu_ = cpus > 0;
+  job->threads_ = std::max<int64_t>(1, cpus);
   job->monitor_ = std::make_unique<Monitor>(std::move(meeting), self.rank, job->lost_);
   monitor_of_process = job->monitor_.get();
   set_exit_hook(tell_others);

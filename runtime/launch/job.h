@@ -70,6 +70,8 @@ class Job {
   /// Threads that this rank should use where the user gives no number: its share of the CPUs, at
   /// least 1. `join` has bound the process to these CPUs if every rank has one of its own.
   int64_t threads() const { return threads_; }
+  /// False if this rank was given CPUs that are fewer than the ranks that were given them.
+  bool has_own_cpu() const { return has_own_cpu_; }
 
   /// Small host-side data of all ranks, in rank order. These three are collectives: all ranks call
   /// the same ones in the same order, each from one thread. They end in `exit_lost` after a loss.
@@ -105,6 +107,7 @@ class Job {
   std::string token_;
   std::string master_;
   int64_t threads_ = 1;
+  bool has_own_cpu_ = true;
   std::atomic<bool> lost_{false};
   std::unique_ptr<Monitor> monitor_;  // null: alone
 };
