@@ -66,6 +66,7 @@ void Executor::run(const PreparedSchedule& schedule, int64_t step, Trace* trace)
     compute(computation);
   }
   communicated_.wait_for(static_cast<uint32_t>(schedule.issues.size()), spins);
+  if (trace_) trace_->end_step(step);
 }
 
 void Executor::compute(const PreparedSchedule::Computation& computation) {
@@ -113,7 +114,8 @@ void Executor::issue(const PreparedSchedule::Issue& issue) {
   const int64_t end = trace_->now();
   for (size_t i = 0; i < issue.count; ++i) {
     const PreparedSchedule::Entry& entry = entries[i];
-    trace_->add({entry.task, entry.stage, entry.stream, entry.micro_batch, begin, end});
+    trace_->add(
+        {entry.task, entry.stage, entry.stream, entry.micro_batch, begin, end, nullptr, true});
   }
 }
 

@@ -197,8 +197,8 @@ const std::vector<OptionGroup>& option_table() {
       {"Reports",
        {{"log", "FILE.jsonl", "one JSON object per step", set_path<&Options::log>},
         {"trace", "FILE.json",
-         "times of the tasks of the last steps, on a GPU of its kernels, which then run one after "
-         "another; for chrome://tracing",
+         "times of the tasks of the last steps, on a GPU of its kernels, for chrome://tracing; and "
+         "how much of the communication runs beside them",
          set_path<&Options::trace>},
         {"quiet", "", "print no step lines", set_flag<&Options::quiet>}}},
       {"Several processes (default: what srun, mpirun, torchrun or Kubeflow say)",

@@ -94,9 +94,16 @@ void check_inputs(Job& job, const Inputs& inputs) {
   job.barrier();
 }
 
-void write_ranks_trace(Job& job, const std::string& path, const Trace& trace) {
+// Writes the traces of all ranks and prints what communication cost.
+void report_trace(Job& job, const std::string& path, const Trace& trace) {
   const std::vector<std::string> items = job.all_gather(trace.items());
-  if (job.rank() == 0) require(write_trace(path, items));
+  std::vector<OverlapSummary> overlaps;
+  for (const std::string& text : job.all_gather(to_text(trace.overlap()))) {
+    overlaps.push_back(parse_overlap(text));
+  }
+  if (job.rank() != 0) return;
+  std::fputs(overlap_text(overlaps).c_str(), stdout);
+  require(write_trace(path, items));
 }
 
 // How much of its arena each rank has used.
@@ -152,7 +159,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
       evaluator.predict(training.control(), options.predict);
     }
     if (code != kExitFailure && !options.trace.empty()) {
-      write_ranks_trace(job, options.trace, trace);
+      report_trace(job, options.trace, trace);
     }
   }
   if (poison && code != kExitFailure) print_touched(job, session);

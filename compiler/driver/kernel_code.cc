@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "codegen/gpu/emit_stamps.h"
 #include "codegen/gpu/ptxas.h"
 
 namespace sgtc {
@@ -38,13 +39,13 @@ std::string types_text(const std::vector<TensorType>& types) {
   return text;
 }
 
-std::vector<gpu::GpuKernel> compile_for_gpu(const std::vector<KernelSpec>& specs,
-                                            const Options& options) {
+std::vector<gpu::GpuKernel> compile_for_gpu(std::vector<KernelSpec> specs, const Options& options) {
   gpu::GpuCompileOptions compile;
   compile.target = options.target;
   compile.jobs = jobs_of(options);
   compile.keep_llvm_ir = emits(options, "llvm-ir");
   if (makes_executable(options)) compile.ptxas = ptxas_of(options);
+  specs.push_back(gpu::mark_kernel());
   return gpu::compile_gpu_kernels(specs, compile);
 }
 

@@ -34,6 +34,13 @@
 // int64_t block_end, int64_t micro_batch)`. A call has `blocks` independent blocks, which any
 // number of threads may share in contiguous ranges; results never depend on the split.
 // `micro_batch` is global: replica * micro_batches + entry.micro_batch.
+//
+// Kernel interface on a GPU: a pointer per argument, or one to their addresses (Launch::indirect);
+// micro_batch; a pointer per tensor map; and a pointer to the stamps of the launch, or null. Stamps
+// are two words that begin as all ones. The kernel lowers the first to the time at which it begins
+// and the second to the complement of the time at which it ends, in nanoseconds of the GPU's global
+// timer. Every program has the kernel `kMarkKernel` of one warp, without arguments, which does
+// nothing else.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +52,7 @@
 namespace sgtc::plan {
 
 inline constexpr int kFormatVersion = 1;
+inline constexpr const char* kMarkKernel = "mark";
 
 /// base + dp * (dp coordinate) + tp * (tp coordinate). JSON: a number, or an object.
 struct Affine {

@@ -123,11 +123,16 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
 void CudaDevice::start(ScheduleKind kind, int64_t step) {
   inputs_.send(stream_);
   if (trace_ && kind == ScheduleKind::train) {
-    train_.run_traced(stream_, *trace_);
+    train_.run_traced(stream_, step, *trace_);
   } else {
     (kind == ScheduleKind::train ? train_ : evaluate_).run(stream_, step);
   }
   results_.collect(stream_);
+}
+
+void CudaDevice::set_trace(Trace* trace) {
+  trace_ = trace;
+  if (trace) train_.prepare_trace(kernels_);
 }
 
 std::optional<Measurements> CudaDevice::measure() {

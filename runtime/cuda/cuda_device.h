@@ -34,7 +34,7 @@ class CudaDevice final : public Device {
   const unsigned char* observe(MemoryRange range) override { return results_.observe(range); }
   void upload(MemoryRange range) override { arena_.upload(range); }
   void download(MemoryRange range) override { arena_.download(range); }
-  void set_trace(Trace* trace) override { trace_ = trace; }
+  void set_trace(Trace* trace) override;
   std::optional<Measurements> measure() override;
   int64_t memory_used() const override { return memory_used_; }
   int64_t memory_total() const override { return memory_total_; }
@@ -57,7 +57,7 @@ class CudaDevice final : public Device {
   const ArgumentTables tables_;
   const Inputs inputs_;
   Results results_;
-  const DeviceSchedule train_;
+  DeviceSchedule train_;
   const DeviceSchedule evaluate_;
   Trace* trace_ = nullptr;
   int64_t memory_used_ = 0;  // nothing is allocated after the start

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "cuda/launch_times.h"
+#include "cuda/stopwatch.h"
 #include "failure.h"
 
 namespace sgtc::runtime::cuda {
@@ -65,7 +65,7 @@ DeviceSchedule::DeviceSchedule(const Driver& driver, const DeviceArena& arena,
     clears_.push_back({arena.address(range.data), static_cast<size_t>(range.bytes)});
   }
   for (const Launch& launch : launches_) resolve(launch, arena, kernels, maps, tables);
-  if (!stepwise) build_graph();
+  if (!stepwise) graph_ = build_graph(nullptr);
 }
 
 void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
@@ -85,23 +85,31 @@ void DeviceSchedule::resolve(const Launch& launch, const DeviceArena& arena, Ker
     call.parameters.push_back(
         maps.address(map, call.parameters[static_cast<size_t>(map.argument)]));
   }
+  call.parameters.push_back(0);  // no stamps
   for (uint64_t& parameter : call.parameters) call.pointers.push_back(&parameter);
 }
 
-void DeviceSchedule::build_graph() {
+ExecutableGraph DeviceSchedule::build_graph(const LaunchStamps* stamps) const {
   Graph graph = nullptr;
   SGTC_CUDA(driver_, cuGraphCreate(&graph, 0));
-  const std::vector<GraphNode> first = add_clears(graph);
+  std::vector<GraphNode> first = add_clears(graph);
+  if (stamps) first.push_back(stamps->add_reset(graph));
   std::vector<GraphNode> nodes;
   for (size_t i = 0; i < launches_.size(); ++i) {
     std::vector<GraphNode> after;
     for (const size_t earlier : launches_[i].after) after.push_back(nodes[earlier]);
     if (after.empty()) after = first;
-    nodes.push_back(launches_[i].kernel ? add_call(graph, i, after)
-                                        : add_communications(graph, launches_[i], after));
+    if (launches_[i].kernel) {
+      nodes.push_back(add_call(graph, i, after, stamps ? stamps->address(i) : 0));
+    } else {
+      nodes.push_back(add_communications(graph, launches_[i], after));
+      if (stamps) nodes.back() = stamps->add_mark(graph, i, {nodes.back()});
+    }
   }
-  SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&graph_, graph, 0));
+  ExecutableGraph executable = nullptr;
+  SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&executable, graph, 0));
   SGTC_CUDA(driver_, cuGraphDestroy(graph));
+  return executable;
 }
 
 std::vector<GraphNode> DeviceSchedule::add_clears(Graph graph) const {
@@ -116,16 +124,18 @@ std::vector<GraphNode> DeviceSchedule::add_clears(Graph graph) const {
   return nodes;
 }
 
-GraphNode DeviceSchedule::add_call(Graph graph, size_t index,
-                                   const std::vector<GraphNode>& after) const {
+GraphNode DeviceSchedule::add_call(Graph graph, size_t index, const std::vector<GraphNode>& after,
+                                   DeviceAddress stamps) const {
   const Call& call = calls_[index];
+  std::vector<void*> pointers = call.pointers;
+  pointers.back() = &stamps;
   const LaunchSettings settings(*launches_[index].kernel);
   const LaunchConfiguration& launch = settings.configuration();
   const KernelNodeParameters parameters = {call.function,
                                            {launch.grid[0], 1, 1},
                                            {launch.block[0], 1, 1},
                                            launch.shared_bytes,
-                                           const_cast<void**>(call.pointers.data()),
+                                           pointers.data(),
                                            nullptr,
                                            nullptr,
                                            nullptr};
@@ -163,16 +173,21 @@ void DeviceSchedule::clear(Stream stream) const {
   }
 }
 
-void DeviceSchedule::run_traced(Stream stream, Trace& trace) const {
-  const LaunchTimes times(driver_, launches_.size());
-  clear(stream);
-  times.mark(stream, 0);
-  for (size_t i = 0; i < launches_.size(); ++i) {
-    start(i, stream);
-    times.mark(stream, i + 1);
-  }
+void DeviceSchedule::prepare_trace(Kernels& kernels) {
+  if (launches_.empty()) return;
+  stamps_.emplace(driver_, kernels, launches_.size());
+  traced_ = build_graph(&*stamps_);
+}
+
+void DeviceSchedule::run_traced(Stream stream, int64_t step, Trace& trace) {
+  if (!traced_) return;
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
-  times.add_to(trace, launches_);
+  stamps_->align(stream);
+  if (communicators_) communicators_->enter(step, nullptr);
+  SGTC_CUDA(driver_, cuGraphLaunch(traced_, stream));
+  SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  stamps_->add_to(trace, launches_, stream);
+  trace.end_step(step);
 }
 
 Measurements DeviceSchedule::measure(Stream stream) const {
@@ -227,14 +242,14 @@ double DeviceSchedule::seconds_of(size_t index, int repetitions, Stream stream) 
   ExecutableGraph executable = nullptr;
   SGTC_CUDA(driver_, cuGraphInstantiateWithFlags(&executable, graph, 0));
   SGTC_CUDA(driver_, cuGraphDestroy(graph));
-  const LaunchTimes times(driver_, 1);
+  const Stopwatch watch(driver_);
   SGTC_CUDA(driver_, cuGraphLaunch(executable, stream));
-  times.mark(stream, 0);
+  watch.start(stream);
   SGTC_CUDA(driver_, cuGraphLaunch(executable, stream));
-  times.mark(stream, 1);
+  watch.stop(stream);
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
   SGTC_CUDA(driver_, cuGraphExecDestroy(executable));
-  return times.seconds() / repetitions;
+  return watch.seconds() / repetitions;
 }
 
 void DeviceSchedule::run_stepwise(Stream stream, int64_t step) const {

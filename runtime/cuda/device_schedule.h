@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "access_check.h"
@@ -10,6 +11,7 @@
 #include "cuda/device_arena.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
+#include "cuda/launch_stamps.h"
 #include "cuda/launches.h"
 #include "cuda/tensor_maps.h"
 #include "measurements.h"
@@ -36,22 +38,25 @@ class DeviceSchedule {
   /// over. A collective of all ranks. Leaves hardware and units to the caller.
   Measurements measure(Stream stream) const;
 
-  /// The same as `run`, one launch after another and no graph; waits for the end and tells when
-  /// each ran.
-  void run_traced(Stream stream, Trace& trace) const;
+  /// Makes what `run_traced` needs. A collective of all ranks.
+  void prepare_trace(Kernels& kernels);
+  /// The same as `run`; waits for the end and tells when each launch ran. Not stepwise.
+  void run_traced(Stream stream, int64_t step, Trace& trace);
 
  private:
   struct Call {
     Function function = nullptr;
-    std::vector<uint64_t> parameters;  // addresses or their table, micro-batch, tensor maps
+    std::vector<uint64_t> parameters;  // addresses or their table, micro-batch, tensor maps, stamps
     std::vector<void*> pointers;       // to them
   };
 
   void resolve(const Launch& launch, const DeviceArena& arena, Kernels& kernels,
                const TensorMaps& maps, const ArgumentTables& tables);
-  void build_graph();
+  ExecutableGraph build_graph(const LaunchStamps* stamps) const;
   std::vector<GraphNode> add_clears(Graph graph) const;
-  GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after) const;
+  // `stamps`: the launch's, or 0.
+  GraphNode add_call(Graph graph, size_t index, const std::vector<GraphNode>& after,
+                     DeviceAddress stamps = 0) const;
   GraphNode add_communications(Graph graph, const Launch& launch,
                                const std::vector<GraphNode>& after) const;
   double seconds_of(size_t index, Stream stream) const;
@@ -74,6 +79,8 @@ class DeviceSchedule {
   std::vector<Clear> clears_;
   AccessCheck* const check_;
   ExecutableGraph graph_ = nullptr;  // null: stepwise
+  std::optional<LaunchStamps> stamps_;
+  ExecutableGraph traced_ = nullptr;  // null: no trace was prepared
 };
 
 }  // namespace sgtc::runtime::cuda

@@ -105,6 +105,7 @@ class Program {
     for (size_t m = 0; m < launch.maps.size(); ++m) {
       values.push_back(maps_[i]->address() + m * sizeof(hopper::TensorMap));
     }
+    values.push_back(0);  // no stamps
     std::vector<void*> parameters;
     for (uint64_t& value : values) parameters.push_back(&value);
     Launch shape;

@@ -170,15 +170,17 @@ def check_loss_of_rank(model, mesh, victim, number):
 
 
 def check_trace(model, mesh):
-    result = model.run(mesh, "--steps", 3, "--lr", "1e-3", "--trace", "trace.json")
+    result = model.run(mesh, "--steps", 20, "--lr", "1e-3", "--trace", "trace.json")
     expect(result.returncode == 0, f"{model.folder.name} {mesh}: a traced run")
     if result.returncode != 0:
         return print(result.stderr[-2000:])
-    events = json.loads((model.folder / "trace.json").read_text())["traceEvents"]
+    print("\n".join("     " + line for line in result.stdout.splitlines()
+                    if line.startswith("communication:")))
     spent = {}
-    for event in events:
-        if event["ph"] == "X" and "task" not in event["args"] and event["pid"] == 0:
+    for event in json.loads((model.folder / "trace.json").read_text())["traceEvents"]:
+        if event.get("cat") == "communication" and event["pid"] == 0:
             spent.setdefault(event["name"], []).append(event["dur"])
+    expect(spent, f"{model.folder.name} {mesh}: the trace has communications")
     for name, times in spent.items():
         print(f"     {name}: {len(times)} times, {min(times):.0f} us at least")
 

@@ -6,7 +6,8 @@ All have the same rows per GPU, so a step would take the same time if communicat
 differ by some hundredths in speed and replicas keep pace with the slowest, so ONE runs on every GPU
 at once, and the ratio is the time of its slowest over the time of each other program. TOKENS is a
 token stream for input_ids and labels. Per round each takes its steps while the others wait; figures
-are medians of steps, after --warmup ones. Ranks are started by the program itself.
+are medians of steps, after --warmup ones. Ranks are started by the program itself. In the end each
+of the others takes --traced steps with a trace and tells what its communication costs.
 """
 
 import argparse
@@ -21,22 +22,30 @@ import tempfile
 class Run:
     """A program that trains in the background."""
 
-    def __init__(self, a, program, log, gpu=None):
+    def __init__(self, a, program, log, gpu=None, steps=None, more=()):
         self.program, self.log, self.warmup, self.timeout = program, log, a.warmup, a.timeout
         log.unlink(missing_ok=True)
         visible = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": str(gpu)}
         self.process = subprocess.Popen(
             [program, "--quiet", "--tokens", f"input_ids,labels={a.tokens}", "--steps",
-             str(a.warmup + a.steps), "--lr", str(a.lr), "--log", log],
+             str(a.warmup + (steps or a.steps)), "--lr", str(a.lr), "--log", log, *more],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**os.environ, **visible})
 
     def milliseconds(self):
-        output, _ = self.process.communicate(timeout=self.timeout)
+        self.output, _ = self.process.communicate(timeout=self.timeout)
         if self.process.returncode != 0:
-            raise SystemExit(f"{self.program}: exit {self.process.returncode}\n{output}")
+            raise SystemExit(f"{self.program}: exit {self.process.returncode}\n{self.output}")
         records = map(json.loads, self.log.read_text().splitlines())
         return [record["ms"] for record in records if "ms" in record][self.warmup:]
+
+
+def show_traced(a, program, work):
+    run = Run(a, program, work / "log.jsonl", steps=a.traced, more=["--trace", work / "trace.json"])
+    print(f"{pathlib.Path(program).name:28} {statistics.median(run.milliseconds()):8.2f} ms traced")
+    for line in run.output.splitlines():
+        if line.startswith("communication:"):
+            print("  " + line)
 
 
 def count_gpus():
@@ -49,7 +58,8 @@ def parse():
     parser.add_argument("one")
     parser.add_argument("tokens")
     parser.add_argument("programs", nargs="+")
-    for option, value in {"--steps": 30, "--warmup": 10, "--rounds": 3, "--timeout": 120}.items():
+    for option, value in {"--steps": 30, "--warmup": 10, "--rounds": 3, "--traced": 100,
+                          "--timeout": 120}.items():
         parser.add_argument(option, type=int, default=value)
     parser.add_argument("--lr", type=float, default=1e-4)
     return parser.parse_args()
@@ -68,6 +78,8 @@ def main():
                 own += run.milliseconds()
             for program, own in times.items():
                 own += Run(a, program, work / "log.jsonl").milliseconds()
+        for program in times:
+            show_traced(a, program, work)
     one = max(map(statistics.median, alone))
     for name, own in [*((f"{a.one} on GPU {gpu}", alone[gpu]) for gpu in gpus), *times.items()]:
         median = statistics.median(own)

@@ -33,6 +33,7 @@ using namespace sgtc::test;
 extern "C" {
 uint32_t emulated_thread() { return gpu::thread_index(); }
 uint32_t emulated_block() { return gpu::block_index(); }
+uint64_t emulated_time() { return 0; }
 uint32_t emulated_blocks() { return gpu::block_count(); }
 void emulated_barrier() { gpu::synchronize_block(); }
 uint32_t emulated_butterfly(uint32_t, uint32_t word, uint32_t distance, uint32_t) {
@@ -54,6 +55,7 @@ const std::map<std::string, std::string> kInstructions = {
     {"llvm.nvvm.read.ptx.sreg.tid.x", "emulated_thread"},
     {"llvm.nvvm.read.ptx.sreg.ctaid.x", "emulated_block"},
     {"llvm.nvvm.read.ptx.sreg.nctaid.x", "emulated_blocks"},
+    {"llvm.nvvm.read.ptx.sreg.globaltimer", "emulated_time"},
     {"llvm.nvvm.barrier0", "emulated_barrier"},
     {"llvm.nvvm.shfl.sync.bfly.i32", "emulated_butterfly"},
     {"llvm.nvvm.shfl.sync.idx.i32", "emulated_lane"}};
@@ -179,6 +181,7 @@ class LoopProgram {
     const std::vector<uint64_t> table = parameters;
     if (kernel.launch.indirect) parameters = {reinterpret_cast<uint64_t>(table.data())};
     parameters.push_back(0);  // the micro-batch
+    parameters.push_back(0);  // no stamps
     REQUIRE(parameters.size() <= kParameters);
     parameters.resize(kParameters);
     const EmulatedLaunch launch = {std::min(static_cast<uint32_t>(kernel.blocks), most_blocks),

@@ -13,6 +13,7 @@
 #include "codegen/gpu/emit_anchors.h"
 #include "codegen/gpu/emit_loops.h"
 #include "codegen/gpu/emit_merged_loops.h"
+#include "codegen/gpu/emit_stamps.h"
 #include "codegen/gpu/emit_strided_store.h"
 #include "codegen/gpu/emit_tile_visitor.h"
 #include "codegen/gpu/ptxas.h"
@@ -43,6 +44,7 @@ llvm::PipelineTuningOptions gpu_tuning() {
 void emit_kernel(llvm::Module& module, const KernelSpec& spec) {
   if (spec.merged != nullptr) return emit_merged_loops(module, spec);
   if (spec.kind == "loop") return emit_loop_kernel(module, spec);
+  if (spec.kind == mark_kernel().kind) return emit_mark(module, spec);
   emit_anchor_kernel(module, spec);
   if (!spec.result_layouts.empty()) return emit_strided_stores(module, spec);
   if (!anchor_visits_tiles(spec.anchor, spec.result_types[0].dtype)) return;
@@ -84,6 +86,7 @@ GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& option
       {sgtc_kernels_gpu_begin, static_cast<size_t>(sgtc_kernels_gpu_end - sgtc_kernels_gpu_begin)});
   set_gpu_target(module, *machine);
   optimize_module(module, *machine, gpu_tuning(), add_scalarizer);
+  emit_stamps(module.getFunction(spec.symbol));
   check_module(module, spec.symbol, "after optimisation");
   if (options.keep_llvm_ir) kernel.llvm_ir = to_text(module);
   kernel.ptx = generate_file(module, *machine, llvm::CodeGenFileType::AssemblyFile);
@@ -97,7 +100,7 @@ GpuKernel compile_kernel(const KernelSpec& spec, const GpuCompileOptions& option
 }  // namespace
 
 bool has_gpu_code(const KernelSpec& spec) {
-  return spec.kind == "loop" || !spec.entry.name.empty();
+  return spec.kind == "loop" || spec.kind == mark_kernel().kind || !spec.entry.name.empty();
 }
 
 std::vector<GpuKernel> compile_gpu_kernels(const std::vector<KernelSpec>& specs,

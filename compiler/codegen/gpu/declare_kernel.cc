@@ -41,7 +41,7 @@ llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec) {
   const size_t pointers = spec.launch.indirect ? 1 : spec.arguments.size();
   std::vector<llvm::Type*> parameters(pointers, pointer);
   parameters.push_back(llvm::Type::getInt64Ty(context));
-  parameters.insert(parameters.end(), spec.launch.tensor_maps.size(), pointer);
+  parameters.insert(parameters.end(), spec.launch.tensor_maps.size() + 1, pointer);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
   auto* function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, spec.symbol, module);

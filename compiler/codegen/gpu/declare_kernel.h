@@ -10,9 +10,10 @@ namespace sgtc::gpu {
 /// The address space of global memory.
 inline constexpr unsigned kGlobalMemory = 1;
 
-/// Declares the kernel `void symbol(ptr argument…, i64 micro_batch, ptr tensor_map…)` for blocks of
-/// `spec.launch.threads`, or `void symbol(ptr table, i64 micro_batch)` if it is indirect. Its
-/// pointers are to global memory, with the attributes of `set_argument_attributes`.
+/// Declares the kernel `void symbol(ptr argument…, i64 micro_batch, ptr tensor_map…, ptr stamps)`
+/// for blocks of `spec.launch.threads`, or `void symbol(ptr table, i64 micro_batch, ptr stamps)` if
+/// it is indirect; for stamps see emit_stamps.h. Its pointers are to global memory, with the
+/// attributes of `set_argument_attributes`.
 llvm::Function* declare_kernel(llvm::Module& module, const KernelSpec& spec);
 
 /// Marks the first parameters of `function`, which are the arguments of `spec`, as multiples of

@@ -60,13 +60,13 @@ std::string sums(const std::vector<std::string>& sizes) {
 
 }  // namespace
 
-TEST_CASE("a merged kernel has two parameters and reads tensors in 16 bytes") {
+TEST_CASE("a merged kernel has three parameters and reads tensors in 16 bytes") {
   const KernelSpec kernel = merged(updates({"[4096]", "[768]", "[100000]"}));
   REQUIRE(kernel.merged->bodies.size() == 1);
   for (const char* target : {"sm_90a", "sm_80"}) {
     const std::string ptx = compile(kernel, target).ptx;
-    CHECK(contains(ptx, "_param_1"));
-    CHECK_FALSE(contains(ptx, "_param_2"));
+    CHECK(contains(ptx, "_param_2"));
+    CHECK_FALSE(contains(ptx, "_param_3"));
     CHECK(std::regex_search(ptx, std::regex("ld\\.global(\\.nc)?\\.v4\\.[bfu]32")));
     CHECK(std::regex_search(ptx, std::regex("st\\.global\\.v4\\.[bfu]32")));
     CHECK(contains(ptx, ".maxntid 256"));

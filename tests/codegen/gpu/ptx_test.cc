@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "codegen/gpu/compile.h"
+#include "codegen/gpu/emit_stamps.h"
 #include "codegen/gpu/ptxas.h"
 #include "passes/form_kernels.h"
 #include "passes/fuse.h"
@@ -49,12 +50,25 @@ const std::string kFunctions =
 
 }  // namespace
 
-TEST_CASE("a kernel has a pointer per argument and the micro-batch") {
+TEST_CASE("a kernel has a pointer per argument, the micro-batch and stamps") {
   const std::string ptx = ptx_of("feed %x: f32[64]\n%y = neg(%x)\noutput \"y\" %y");
   CHECK(contains(ptx, ".visible .entry k_loop_"));
-  CHECK(contains(ptx, "_param_2"));
-  CHECK_FALSE(contains(ptx, "_param_3"));
+  CHECK(contains(ptx, "_param_3"));
+  CHECK_FALSE(contains(ptx, "_param_4"));
   CHECK(contains(ptx, ".maxntid 256"));
+}
+
+TEST_CASE("a kernel stamps its begin and each of its ends, if it has stamps") {
+  gpu::GpuCompileOptions options;
+  options.target = "sm_90a";
+  const std::string mark = gpu::compile_gpu_kernels({gpu::mark_kernel()}, options)[0].ptx;
+  CHECK(contains(mark, ".visible .entry mark("));
+  for (const std::string& ptx : {mark, ptx_of(kSoftmax)}) {
+    const size_t entries = count(ptx, ".entry");
+    CHECK(count(ptx, "%globaltimer") == 2 * entries);
+    CHECK(count(ptx, ".global.min.u64") == 2 * entries);
+    CHECK(count(ptx, "setp.eq.s64") >= entries);  // no stamps
+  }
 }
 
 TEST_CASE("accesses are 16 bytes wide, and read-only ones need no coherence") {

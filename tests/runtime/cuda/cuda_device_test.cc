@@ -249,7 +249,7 @@ TEST_CASE("blocks that wait for each other need room for all of them") {
   CHECK(StubRun(plan).run({"--steps", "1"}, smaller).code == 0);
 }
 
-TEST_CASE("a trace has the kernels of a GPU, one after another, and changes no bit") {
+TEST_CASE("a trace has the kernels of a GPU as they tell it, and changes no bit") {
   const StubRun gpu;
   const std::string weights = gpu.folder() / "w.safetensors";
   REQUIRE(gpu.run({"--steps", "2", "--save", weights}).code == 0);
@@ -257,12 +257,12 @@ TEST_CASE("a trace has the kernels of a GPU, one after another, and changes no b
   const std::string path = gpu.folder() / "t.json";
   REQUIRE(gpu.run({"--steps", "2", "--save", weights, "--trace", path}).code == 0);
   CHECK(read_file(weights) == expected);
-  CHECK(gpu.calls({"cuGraphLaunch"}).empty());
+  CHECK(gpu.calls({"cuGraphLaunch"}).size() == 2);
 
   const nlohmann::json trace = nlohmann::json::parse(read_file(path));
   std::vector<nlohmann::json> kernels;
   for (const auto& event : trace["traceEvents"]) {
-    if (event["ph"] == "X") kernels.push_back(event);
+    if (event["ph"] == "X" && event["cat"] == "compute") kernels.push_back(event);
   }
   REQUIRE(kernels.size() == 2 * (2 * kMicroBatches + 1));
   CHECK(kernels[0]["name"] == "forward");
@@ -275,6 +275,18 @@ TEST_CASE("a trace has the kernels of a GPU, one after another, and changes no b
     CHECK(kernels[i]["ts"].get<double>() ==
           Approx(kernels[i - 1]["ts"].get<double>() + 1000).margin(1e-3));
   }
+}
+
+TEST_CASE("a graph for a trace differs by stamps alone") {
+  const StubRun gpu;
+  REQUIRE(gpu.run({"--steps", "1", "--trace", gpu.folder() / "t.json"}).code == 0);
+  const Strings nodes = gpu.calls({"node"});
+  const size_t plain = 2 * kMicroBatches + 2;
+  const auto traced = nodes.end() - static_cast<std::ptrdiff_t>(plain + 1);
+  CHECK(traced[0] == nodes[0]);
+  CHECK(traced[1] == "node 1 fill 112 after");  // two words of each launch
+  CHECK(traced[2] == "node 2 forward 2x128 after 0 1");
+  CHECK(traced[3] == "node 3 backward 4x128 after 2");
 }
 
 TEST_CASE("a machine that a GPU program cannot run on is told so in one message") {

@@ -107,6 +107,36 @@ TEST_CASE("a dry run tells about NCCL") {
   CHECK(contains(result.output, ", communicators 0 | NCCL 2.28.9"));
 }
 
+TEST_CASE("a trace of GPUs has kernels and communications of one graph") {
+  MeshRun run(replicas(gpu_plan()));
+  const std::string path = run.folder() / "t.json";
+  const ChildResult result = run.run({"--steps", "3", "--trace", path})[0];
+  INFO(result.errors);
+  REQUIRE(result.code == 0);
+  Strings nodes = run.calls(0, {"node"});
+  nodes.erase(nodes.begin(), nodes.end() - 11);
+  CHECK(nodes[0] == "node 0 clear 132 after");
+  CHECK(nodes[8] == "node 8 ncclAllReduce:4+ncclAllReduce:1 after 7");
+  CHECK(nodes[9] == "node 9 mark 1x32 after 8");
+  CHECK(nodes[10] == "node 10 update 1x32+1024 after 7 9");
+  // Six kernels, a reduction that the update waits for, and the update, a millisecond each.
+  CHECK(contains(result.output,
+                 "communication: under way for 1.000 ms of a step of 8.000 ms, 0.0% of that beside "
+                 "kernels; exposed 1.000 ms, 12.50% of the step (rank 0, the most; means of 2 "
+                 "steps)\n"
+                 "communication: starts within the step vary by at most 0.0 us (standard "
+                 "deviation; reduce of micro-batch 0, rank 0)\n"));
+  const nlohmann::json trace = nlohmann::json::parse(read_file(path));
+  int reductions = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["cat"] != "communication") continue;
+    CHECK(event["name"] == "reduce");
+    CHECK(event["dur"] == 1000);
+    ++reductions;
+  }
+  CHECK(reductions == 2 * 3);
+}
+
 TEST_CASE("transfers between GPUs are measured alone, on both ends the same number of times") {
   MeshRun run(pipeline(gpu_plan()));
   const std::string profile = run.folder() / "profile.json";

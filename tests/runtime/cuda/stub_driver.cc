@@ -18,7 +18,7 @@ struct EventObject {
   StreamObject* stream = nullptr;
   uint64_t number = 0;  // of records
   uint64_t reached = 0;
-  float time = 0;  // when it was reached
+  double time = 0;  // when it was reached
 };
 
 struct ModuleObject {
@@ -67,8 +67,17 @@ int reach(EventObject* event, uint64_t number) {
   return kSuccess;
 }
 
-// Parameters: arguments, the micro-batch, tensor maps.
+double clock_milliseconds = 1;  // a communication takes one
+
+uint64_t timer() { return static_cast<uint64_t>(clock_milliseconds * 1e6); }
+
+// Parameters: arguments, the micro-batch, tensor maps, stamps.
 int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> parameters) {
+  auto* const stamps = reinterpret_cast<uint64_t*>(parameters.back());
+  parameters.pop_back();
+  if (stamps) stamps[0] = std::min(stamps[0], timer());
+  clock_milliseconds += kernel.milliseconds;
+  if (stamps) stamps[1] = std::min(stamps[1], ~timer());
   const auto place = parameters.begin() + kernel.arguments;
   const auto micro_batch = static_cast<int64_t>(*place);
   parameters.erase(place);
@@ -78,19 +87,14 @@ int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> 
   return scripted(std::string("kernel ") + kernel.symbol);
 }
 
-float clock_milliseconds = 0;  // a kernel takes one
-
 StubWork kernel_work(Function function, unsigned blocks, void** parameters) {
   if (!function->kernel) return [] { return kSuccess; };
   std::vector<uint64_t> values;
   const StubKernel& kernel = *function->kernel;
-  for (int64_t i = 0; i <= kernel.arguments + kernel.tensor_maps; ++i) {
+  for (int64_t i = 0; i <= kernel.arguments + kernel.tensor_maps + 1; ++i) {
     values.push_back(*static_cast<uint64_t*>(parameters[i]));
   }
-  return [=] {
-    ++clock_milliseconds;
-    return run_kernel(*function->kernel, blocks, values);
-  };
+  return [=] { return run_kernel(*function->kernel, blocks, values); };
 }
 
 StubWork copy_work(void* to, const void* from, size_t bytes) {
@@ -310,7 +314,7 @@ int cuEventDestroy_v2(Event event) {
 int cuEventElapsedTime(float* milliseconds, Event from, Event to) {
   STUB_ENTER("cuEventElapsedTime", "");
   if (from->reached < from->number || to->reached < to->number) return 600;  // not ready
-  *milliseconds = to->time - from->time;
+  *milliseconds = static_cast<float>(to->time - from->time);
   return kSuccess;
 }
 
@@ -416,11 +420,12 @@ int cuGraphAddMemsetNode(GraphNode* node, Graph graph, const GraphNode* after, s
   if (!context) return 1;
   const size_t index = graph->nodes.size();
   const size_t bytes = parameters->width * parameters->element_bytes;
-  STUB_ENTER("node", " " + std::to_string(index) + " clear " + std::to_string(bytes) +
-                         after_text(after, count));
+  const auto value = static_cast<unsigned char>(parameters->value);  // all bytes of it
+  STUB_ENTER("node", " " + std::to_string(index) + (value == 0 ? " clear " : " fill ") +
+                         std::to_string(bytes) + after_text(after, count));
   void* to = pointer(parameters->address);
   graph->nodes.push_back({index, "clear", [=] {
-                            std::memset(to, 0, bytes);
+                            std::memset(to, value, bytes);
                             return kSuccess;
                           }});
   *node = &graph->nodes.back();
@@ -438,6 +443,7 @@ int cuGraphAddChildGraphNode(GraphNode* node, Graph graph, const GraphNode* afte
   }
   STUB_ENTER("node", " " + std::to_string(index) + names + after_text(after, count));
   graph->nodes.push_back({index, "child", [all] {
+                            ++clock_milliseconds;
                             int result = kSuccess;
                             for (size_t i = 0; i < all.size() && result == kSuccess; ++i) {
                               result = all[i]();

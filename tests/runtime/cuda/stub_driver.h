@@ -33,6 +33,7 @@ struct StubKernel {
                    int64_t micro_batch);
   int64_t arguments;
   int64_t tensor_maps = 0;
+  double milliseconds = 1;  // that it takes
 };
 
 /// What the "cubin" of an image for the stub is.

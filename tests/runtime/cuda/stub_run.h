@@ -12,17 +12,21 @@
 
 namespace sgtc::runtime::cuda {
 
+inline void stub_mark(void* const*, int64_t, int64_t, int64_t) {}
+
 inline constexpr StubKernel kStubKernels[] = {{"forward", regression_forward, 5},
                                               {"backward", regression_backward, 4},
                                               {"update", regression_update, 7},
-                                              {"evaluate", regression_evaluate, 5}};
-inline constexpr StubImage kStubImage = {kStubKernels, 4};
+                                              {"evaluate", regression_evaluate, 5},
+                                              {plan::kMarkKernel, stub_mark, 0, 0, 0}};
+inline constexpr StubImage kStubImage = {kStubKernels, std::size(kStubKernels)};
 inline const SgtcGpuImage kGpuImage = {reinterpret_cast<const unsigned char*>(&kStubImage),
                                        ".version 8.6\n.target sm_90a\n"};
 inline const SgtcGpuKernel kGpuKernels[] = {{"forward", &kGpuImage},
                                             {"backward", &kGpuImage},
                                             {"update", &kGpuImage},
-                                            {"evaluate", &kGpuImage}};
+                                            {"evaluate", &kGpuImage},
+                                            {plan::kMarkKernel, &kGpuImage}};
 
 inline plan::Plan gpu_plan() {
   plan::Plan plan = regression_plan();
