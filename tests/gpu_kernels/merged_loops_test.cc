@@ -33,6 +33,7 @@ using namespace sgtc::test;
 extern "C" {
 uint32_t emulated_thread() { return gpu::thread_index(); }
 uint32_t emulated_block() { return gpu::block_index(); }
+uint32_t emulated_lane_number() { return gpu::thread_index() % 32; }
 uint64_t emulated_time() { return 0; }
 uint32_t emulated_blocks() { return gpu::block_count(); }
 void emulated_barrier() { gpu::synchronize_block(); }
@@ -55,6 +56,7 @@ const std::map<std::string, std::string> kInstructions = {
     {"llvm.nvvm.read.ptx.sreg.tid.x", "emulated_thread"},
     {"llvm.nvvm.read.ptx.sreg.ctaid.x", "emulated_block"},
     {"llvm.nvvm.read.ptx.sreg.nctaid.x", "emulated_blocks"},
+    {"llvm.nvvm.read.ptx.sreg.laneid", "emulated_lane_number"},
     {"llvm.nvvm.read.ptx.sreg.globaltimer", "emulated_time"},
     {"llvm.nvvm.barrier0", "emulated_barrier"},
     {"llvm.nvvm.shfl.sync.bfly.i32", "emulated_butterfly"},

@@ -16,25 +16,22 @@
 namespace sgtc::gpu {
 namespace {
 
-constexpr int64_t kMostThreads = 1024;  // of a block
-
 // Code before `next` that runs under a condition: where it goes.
 llvm::Instruction* emit_branch(IrValue* condition, llvm::Instruction* next) {
   return llvm::SplitBlockAndInsertIfThen(condition, next, /*Unreachable=*/false);
 }
 
-// Before `next`, the first of every `threads` threads lowers a word of the launch's stamps to the
-// time, or to its complement.
-void emit_stamp(llvm::Function* kernel, llvm::Instruction* next, int64_t threads, uint64_t word,
-                bool complement) {
+// Before `next`, the threads whose register `number` is 0 lower a word of the launch's stamps to
+// the time, or to its complement. Stamps above `least` are not null.
+void emit_stamp(llvm::Function* kernel, llvm::Instruction* next, llvm::Intrinsic::ID number,
+                uint64_t least, uint64_t word, bool complement) {
   llvm::IRBuilder<> builder(next);
   IrValue* stamps = kernel->getArg(kernel->arg_size() - 1);
-  builder.SetInsertPoint(emit_branch(builder.CreateIsNotNull(stamps), next));
-  IrValue* lane =
-      builder.CreateURem(emit_register(builder, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
-                         builder.getInt64(static_cast<uint64_t>(threads)));
+  IrValue* address = builder.CreatePtrToInt(stamps, builder.getInt64Ty());
   builder.SetInsertPoint(
-      emit_branch(builder.CreateICmpEQ(lane, builder.getInt64(0)), &*builder.GetInsertPoint()));
+      emit_branch(builder.CreateICmpUGT(address, builder.getInt64(least)), next));
+  IrValue* is_first = builder.CreateICmpEQ(emit_register(builder, number), builder.getInt64(0));
+  builder.SetInsertPoint(emit_branch(is_first, &*builder.GetInsertPoint()));
   IrValue* time = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_globaltimer, {}, {});
   builder.CreateAtomicRMW(llvm::AtomicRMWInst::UMin,
                           builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), stamps, word),
@@ -50,8 +47,12 @@ void emit_stamps(llvm::Function* kernel) {
     if (llvm::isa<llvm::ReturnInst>(block.getTerminator())) ends.push_back(block.getTerminator());
   }
   llvm::Instruction* begin = &*kernel->getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
-  emit_stamp(kernel, begin, kMostThreads, 0, false);
-  for (llvm::Instruction* end : ends) emit_stamp(kernel, end, kWarp, 1, true);
+  // Begin and ends test different things, else the results of the tests at the begin would take
+  // registers until the ends.
+  emit_stamp(kernel, begin, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, 0, 0, false);
+  for (llvm::Instruction* end : ends) {
+    emit_stamp(kernel, end, llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, 1, 1, true);
+  }
 }
 
 KernelSpec mark_kernel() {
