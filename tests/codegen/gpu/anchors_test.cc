@@ -53,8 +53,8 @@ TEST_CASE("a matmul uses the tensor cores, with all sizes as constants") {
   CHECK(contains(ptx, ".maxntid 384"));
   CHECK(contains(ptx, ".maxnreg 168"));
   // a, b, result, table, micro-batch and two maps.
-  CHECK(contains(ptx, "_param_6"));
-  CHECK_FALSE(contains(ptx, "_param_7"));
+  CHECK(contains(ptx, "_param_7"));
+  CHECK_FALSE(contains(ptx, "_param_8"));
   CHECK_FALSE(contains(ptx, "call"));
   CHECK_FALSE(contains(ptx, "local_depot"));
   CHECK_FALSE(std::regex_search(ptx, std::regex("(div|rem)\\.[us](32|64)")));
