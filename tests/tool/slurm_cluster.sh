@@ -90,7 +90,8 @@ a_batch_script_without_srun() {
 #!/bin/bash
 "$probe" --steps 5
 END
-  expect 1 10 sbatch --wait -N2 -n4 -o batch.txt batch.sh
+  # When a batch job begins is up to Slurm.
+  expect 1 60 sbatch --wait -N2 -n4 -o batch.txt batch.sh
   grep -q 'start the program with srun' batch.txt || fail "no advice: $(cat batch.txt)"
 }
 
