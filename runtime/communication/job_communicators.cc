@@ -36,9 +36,9 @@ std::string host_of(const std::string& address) {
 JobCommunicators::JobCommunicators(const plan::Plan& plan, Job& job) : watch_(job) {
   if (job.size() == 1) return;
   if (plan.target != "cpu") {
-    const std::vector<Member>& members = job.members();
-    const bool one_host = members.front().local_size == job.size();
-    peers_.emplace(Peers{job.rank(), one_host,
+    std::vector<int64_t> nodes;
+    for (const Member& member : job.members()) nodes.push_back(member.node);
+    peers_.emplace(Peers{job.rank(), std::move(nodes),
                          [&job](std::string_view data) { return job.all_gather(data); }, watch_});
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -59,17 +60,31 @@ int64_t blocks_of(const plan::Plan& plan, const std::string& name) {
 }  // namespace
 
 Communicators::Communicators(const Driver& driver, const Nccl& nccl, const Peers& peers,
-                             const plan::Plan& plan, const DeviceArena& arena, Stream stream)
-    : driver_(driver), nccl_(nccl), peers_(peers), arena_(arena), stream_(stream) {
-  const std::vector<RankGroup> groups = groups_of(plan);
-  const std::vector<NcclId> ids = exchange_ids(nccl, peers, groups);
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].member_of(peers.rank) < 0) continue;
-    connect(groups[i], ids[i], blocks_of(plan, groups[i].communicator));
+                             const plan::Plan& plan, const DeviceArena& arena, int gpu,
+                             Stream stream, const std::vector<Launch>& launches)
+    : driver_(driver),
+      nccl_(nccl),
+      peers_(peers),
+      arena_(arena),
+      stream_(stream),
+      copies_(driver, nccl, peers, plan, arena, gpu, stream, launches) {
+  std::vector<RankGroup> of_nccl;
+  for (const RankGroup& group : groups_of(plan)) {
+    if (!copies_.does_all_of(group)) of_nccl.push_back(group);
+    if (group.member_of(peers.rank) < 0) continue;
+    members_[group.communicator].size = static_cast<int64_t>(group.ranks.size());
+  }
+  const std::vector<NcclId> ids = exchange_ids(nccl, peers, of_nccl);
+  for (size_t i = 0; i < of_nccl.size(); ++i) {
+    if (of_nccl[i].member_of(peers.rank) < 0) continue;
+    connect(of_nccl[i], ids[i], blocks_of(plan, of_nccl[i].communicator));
   }
   std::vector<NcclCommunicator> all;
-  for (const auto& [name, member] : members_) all.push_back(member.communicator);
+  for (const auto& [name, member] : members_) {
+    if (member.communicator) all.push_back(member.communicator);
+  }
   watch_ = std::make_unique<PeerWatch>(nccl, peers, std::move(all));
+  warm_up(launches);
 }
 
 void Communicators::connect(const RankGroup& group, const NcclId& id, int64_t blocks) {
@@ -78,8 +93,7 @@ void Communicators::connect(const RankGroup& group, const NcclId& id, int64_t bl
   configuration.cluster = 0;
   configuration.least_blocks = configuration.most_blocks = static_cast<int>(blocks);
   const std::string call = "ncclCommInitRankConfig for communicator " + group.communicator;
-  Member& member = members_[group.communicator];
-  member.size = static_cast<int64_t>(group.ranks.size());
+  Member& member = members_.at(group.communicator);
   nccl_.check(nccl_.functions.ncclCommInitRankConfig(
                   &member.communicator, static_cast<int>(member.size), id,
                   static_cast<int>(group.member_of(peers_.rank)), &configuration),
@@ -99,6 +113,7 @@ void Communicators::warm_up(const std::vector<Launch>& launches) const {
 }
 
 void Communicators::issue(const Launch& launch, Stream stream) const {
+  if (copies_.does(launch)) return copies_.issue(launch, stream);
   const auto lock = nccl_.lock();
   SGTC_NCCL(nccl_, ncclGroupStart());
   for (const Launch::Communication& communication : launch.communications) {
@@ -177,6 +192,8 @@ void Communicators::add(const Launch::Communication& communication, Stream strea
 }
 
 void check_apart(const Driver& driver, const Peers& peers, int gpu) {
+  const char* shares = std::getenv("SGTC_SHARE_GPU");
+  if (peers.all_gather(shares ? shares : "").front() == "1") return;
   int device = 0;
   DeviceId id = {};
   SGTC_CUDA(driver, cuDeviceGet(&device, gpu));

@@ -82,12 +82,14 @@ std::optional<Nccl> load_nccl(const DeviceRequest& request) {
 }
 
 // The memory that is free once all ranks are connected.
-int64_t connect(const DeviceRequest& request, const Driver& driver, const std::optional<Nccl>& nccl,
-                const DeviceArena& arena, Stream stream,
+int64_t connect(const DeviceRequest& request, const Driver& driver, const Gpu& gpu,
+                const std::optional<Nccl>& nccl, const DeviceArena& arena, Stream stream,
                 std::optional<Communicators>& communicators) {
   if (nccl) {
-    communicators.emplace(driver, *nccl, *request.peers, request.plan, arena, stream);
-    for (const char* name : {"train", "evaluate"}) communicators->warm_up(launches(request, name));
+    std::vector<Launch> all = launches(request, "train");
+    for (Launch& launch : launches(request, "evaluate")) all.push_back(std::move(launch));
+    communicators.emplace(driver, *nccl, *request.peers, request.plan, arena, gpu.ordinal, stream,
+                          all);
   }
   return free_memory(driver);
 }
@@ -101,7 +103,7 @@ CudaDevice::CudaDevice(const DeviceRequest& request)
       stream_(new_stream(driver_)),
       arena_(driver_, nccl_ ? &*nccl_ : nullptr, request.arena, stream_),
       check_(access_check(request, arena_)),
-      free_when_connected_(connect(request, driver_, nccl_, arena_, stream_, communicators_)),
+      free_when_connected_(connect(request, driver_, gpu_, nccl_, arena_, stream_, communicators_)),
       kernels_(driver_, gpu_, request.plan, request.program),
       maps_(make<TensorMaps>(request, driver_, arena_, stream_)),
       tables_(make<ArgumentTables>(request, driver_, arena_, stream_)),
@@ -156,6 +158,9 @@ std::string CudaDevice::description() const {
   if (communicators_) {
     text += format(", communicators %ld | NCCL %s", static_cast<long>(connections),
                    nccl_->version().c_str());
+    const std::vector<int64_t>& ranks = communicators_->connected_by_copies();
+    if (!ranks.empty()) text += " | copy engines to rank";
+    for (const int64_t rank : ranks) text += " " + std::to_string(rank);
   }
   return text;
 }

@@ -25,17 +25,6 @@ constexpr const char* kProgram = "the program";
       "compile with a smaller batch or more micro-batches, or end what else uses the GPU");
 }
 
-DeviceAddress allocate_shared(const Driver& driver, const Nccl& nccl, int64_t bytes) {
-  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  size_t free = 0;
-  size_t total = 0;
-  SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
-  if (size > free) die_of_memory(driver, size, kProgram);
-  void* memory = nullptr;
-  SGTC_NCCL(nccl, ncclMemAlloc(&memory, size));
-  return reinterpret_cast<DeviceAddress>(memory);
-}
-
 }  // namespace
 
 DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose) {
@@ -45,6 +34,17 @@ DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose)
   if (result == kOutOfMemory) die_of_memory(driver, size, purpose);
   driver.check(result, "cuMemAlloc");
   return address;
+}
+
+DeviceAddress allocate_shared(const Driver& driver, const Nccl& nccl, int64_t bytes) {
+  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  size_t free = 0;
+  size_t total = 0;
+  SGTC_CUDA(driver, cuMemGetInfo_v2(&free, &total));
+  if (size > free) die_of_memory(driver, size, kProgram);
+  void* memory = nullptr;
+  SGTC_NCCL(nccl, ncclMemAlloc(&memory, size));
+  return reinterpret_cast<DeviceAddress>(memory);
 }
 
 DeviceArena::DeviceArena(const Driver& driver, const Nccl* nccl, const Arena& host, Stream stream)

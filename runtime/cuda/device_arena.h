@@ -15,6 +15,9 @@ namespace sgtc::runtime::cuda {
 /// there is too little. `purpose` is for the message.
 DeviceAddress allocate(const Driver& driver, int64_t bytes, const char* purpose);
 
+/// The same for the program's own memory, which GPUs of peers may use in place.
+DeviceAddress allocate_shared(const Driver& driver, const Nccl& nccl, int64_t bytes);
+
 class DeviceArena final : public CheckedMemory {
  public:
   /// Copies go through `stream`. All must outlive this. With `nccl` it is memory that peers may use

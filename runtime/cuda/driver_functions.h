@@ -15,6 +15,8 @@ struct DeviceId {
 
 /// An address in the memory of a GPU.
 using DeviceAddress = unsigned long long;
+/// Names memory of a GPU that may be mapped at several addresses.
+using MemoryHandle = unsigned long long;
 
 using Context = struct ContextObject*;
 using Module = struct ModuleObject*;
@@ -74,6 +76,25 @@ struct MemsetNodeParameters {
   size_t height;
 };
 
+/// CUmemAccessDesc
+struct MemoryAccess {
+  struct {
+    int type;
+    int id;  // the driver's number of the GPU
+  } location;
+  int rights;
+};
+
+/// CUstreamBatchMemOpParams: of the operations on one word.
+struct WordOperation {
+  int kind;
+  DeviceAddress address;
+  uint64_t value;  // 32 bits
+  unsigned flags;
+  DeviceAddress alias;
+  uint64_t unused;
+};
+
 // Results of calls that messages tell apart.
 inline constexpr int kSuccess = 0;
 inline constexpr int kOutOfMemory = 2;
@@ -86,6 +107,7 @@ inline constexpr int kUnsupportedPtxVersion = 222;
 inline constexpr int kMultiprocessors = 16;
 inline constexpr int kMajorVersion = 75;
 inline constexpr int kMinorVersion = 76;
+inline constexpr int kCanFlushRemoteWrites = 98;
 inline constexpr int kMaxDynamicSharedBytes = 8;  // of a function
 inline constexpr int kClusterDimension = 4;       // of a launch
 inline constexpr int kJitErrorLog = 5;
@@ -99,6 +121,13 @@ inline constexpr int kCaptureRelaxed = 2;  // other calls go on as usual meanwhi
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventNoTiming = 2;
+inline constexpr int kFileDescriptor = 1;  // what memory is shared as
+inline constexpr int kDeviceLocation = 1;  // of memory
+inline constexpr int kReadAndWrite = 3;    // rights
+inline constexpr int kWaitForWord = 1;     // kinds of operations on words
+inline constexpr int kWriteWord = 2;
+inline constexpr unsigned kUntilEqual = 1;  // flags of waits
+inline constexpr unsigned kFlushRemoteWrites = 1u << 30;
 
 /// All functions that are used, by their exported names: F(name, parameters).
 #define SGTC_CUDA_FUNCTIONS(F)                                                                     \
@@ -115,6 +144,18 @@ inline constexpr unsigned kEventNoTiming = 2;
   F(cuCtxSetCurrent, (Context context))                                                            \
   F(cuMemGetInfo_v2, (size_t* free, size_t* total))                                                \
   F(cuMemAlloc_v2, (DeviceAddress * address, size_t bytes))                                        \
+  F(cuMemGetAddressRange_v2, (DeviceAddress * base, size_t* bytes, DeviceAddress address))         \
+  F(cuMemRetainAllocationHandle, (MemoryHandle * handle, void* address))                           \
+  F(cuMemExportToShareableHandle,                                                                  \
+    (void* shared, MemoryHandle handle, int kind, unsigned long long flags))                       \
+  F(cuMemImportFromShareableHandle, (MemoryHandle * handle, void* shared, int kind))               \
+  F(cuMemRelease, (MemoryHandle handle))                                                           \
+  F(cuMemAddressReserve, (DeviceAddress * address, size_t bytes, size_t alignment,                 \
+                          DeviceAddress wanted, unsigned long long flags))                         \
+  F(cuMemMap, (DeviceAddress address, size_t bytes, size_t offset, MemoryHandle handle,            \
+               unsigned long long flags))                                                          \
+  F(cuMemSetAccess,                                                                                \
+    (DeviceAddress address, size_t bytes, const MemoryAccess* access, size_t count))               \
   F(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags))                                 \
   F(cuMemHostRegister_v2, (void* memory, size_t bytes, unsigned flags))                            \
   F(cuMemsetD8Async, (DeviceAddress to, unsigned char value, size_t bytes, Stream stream))         \
@@ -126,6 +167,8 @@ inline constexpr unsigned kEventNoTiming = 2;
   F(cuStreamBeginCapture_v2, (Stream stream, int mode))                                            \
   F(cuStreamEndCapture, (Stream stream, Graph * graph))                                            \
   F(cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))                               \
+  F(cuStreamBatchMemOp_v2,                                                                         \
+    (Stream stream, unsigned count, WordOperation* operations, unsigned flags))                    \
   F(cuEventCreate, (Event * event, unsigned flags))                                                \
   F(cuEventDestroy_v2, (Event event))                                                              \
   F(cuEventElapsedTime, (float* milliseconds, Event from, Event to))                               \

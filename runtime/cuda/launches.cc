@@ -93,7 +93,7 @@ class Lister {
     std::copy_if(after.begin(), after.end(), std::back_inserter(all),
                  [&](size_t end) { return end != own; });
     all = without_repeats(std::move(all));
-    launches_[own].communications.push_back({&task.communicator, resolver_.request(entry)});
+    launches_[own].communications.push_back({&entry, &task.communicator, resolver_.request(entry)});
   }
 
   const EntryResolver resolver_;

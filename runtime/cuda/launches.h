@@ -24,6 +24,7 @@ namespace sgtc::runtime::cuda {
 /// A kernel, or communications that are issued as one.
 struct Launch {
   struct Communication {
+    const plan::Entry* entry = nullptr;  // of the plan
     const std::string* communicator = nullptr;
     CommunicationRequest request;  // parts in the host's arena
   };

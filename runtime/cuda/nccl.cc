@@ -51,7 +51,7 @@ bool find(void* library, Pointer& function, const char* name) {
 }  // namespace
 
 Nccl::Nccl(const Peers& peers) : peers_(peers) {
-  set_environment(peers.on_one_host);
+  set_environment(peers.on_one_host());
   load();
 }
 

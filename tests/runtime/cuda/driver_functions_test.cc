@@ -70,6 +70,18 @@ TEST_CASE("structures of the driver are laid out as in cuda.h") {
                  offsetof(CUlaunchConfig, numAttrs));
   STATIC_REQUIRE(sizeof(EncodedTensorMap) == sizeof(CUtensorMap));
   STATIC_REQUIRE(alignof(EncodedTensorMap) % alignof(CUtensorMap) == 0);
+  STATIC_REQUIRE(sizeof(MemoryAccess) == sizeof(CUmemAccessDesc));
+  STATIC_REQUIRE(offsetof(MemoryAccess, rights) == offsetof(CUmemAccessDesc, flags));
+  STATIC_REQUIRE(sizeof(WordOperation) == sizeof(CUstreamBatchMemOpParams));
+  using Wait = decltype(CUstreamBatchMemOpParams::waitValue);
+  using Write = decltype(CUstreamBatchMemOpParams::writeValue);
+  STATIC_REQUIRE(offsetof(WordOperation, kind) == offsetof(Wait, operation));
+  STATIC_REQUIRE(offsetof(WordOperation, address) == offsetof(Wait, address));
+  STATIC_REQUIRE(offsetof(WordOperation, value) == offsetof(Wait, value));
+  STATIC_REQUIRE(offsetof(WordOperation, flags) == offsetof(Wait, flags));
+  STATIC_REQUIRE(offsetof(WordOperation, address) == offsetof(Write, address));
+  STATIC_REQUIRE(offsetof(WordOperation, value) == offsetof(Write, value));
+  STATIC_REQUIRE(offsetof(WordOperation, flags) == offsetof(Write, flags));
   STATIC_REQUIRE(sizeof(MemsetNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS));
   STATIC_REQUIRE(offsetof(MemsetNodeParameters, value) == offsetof(CUDA_MEMSET_NODE_PARAMS, value));
   STATIC_REQUIRE(offsetof(MemsetNodeParameters, element_bytes) ==
@@ -102,6 +114,14 @@ TEST_CASE("constants of the driver are those of cuda.h") {
   CHECK(kEventDefault == CU_EVENT_DEFAULT);
   CHECK(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
   CHECK(kEventNoTiming == CU_EVENT_DISABLE_TIMING);
+  CHECK(kCanFlushRemoteWrites == CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES);
+  CHECK(kFileDescriptor == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CHECK(kDeviceLocation == CU_MEM_LOCATION_TYPE_DEVICE);
+  CHECK(kReadAndWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  CHECK(kWaitForWord == CU_STREAM_MEM_OP_WAIT_VALUE_32);
+  CHECK(kWriteWord == CU_STREAM_MEM_OP_WRITE_VALUE_32);
+  CHECK(kUntilEqual == CU_STREAM_WAIT_VALUE_EQ);
+  CHECK(kFlushRemoteWrites == CU_STREAM_WAIT_VALUE_FLUSH);
 }
 
 }  // namespace sgtc::runtime::cuda

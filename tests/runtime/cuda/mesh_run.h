@@ -114,8 +114,14 @@ class MeshRun {
     });
   }
   void start(const std::vector<std::string>& arguments, const Settings& settings = {}) {
+    start_apart(arguments, settings, settings);
+  }
+  /// Each with variables of its own.
+  void start_apart(const std::vector<std::string>& arguments, const Settings& first,
+                   const Settings& second) {
     port_ = free_port();
-    for (const int64_t rank : {0, 1}) start(rank, arguments, settings);
+    start(0, arguments, first);
+    start(1, arguments, second);
   }
   ChildResult end(int64_t rank) { return wait_for_child(*outputs_[rank], children_[rank]); }
   void signal(int64_t rank, int number) { kill(children_[rank], number); }

@@ -45,6 +45,7 @@ void check_as_on_cpus(const plan::Plan& on_cpus, const plan::Plan& on_gpus) {
   CHECK(outcome_of(gpus, {{"SGTC_POISON", "1"}}) == expected);
   CHECK(outcome_of(gpus, {{"SGTC_STEPWISE", "1"}}) == expected);
   CHECK(outcome_of(gpus, {{"SGTC_STUB_POLLS", "3"}}) == expected);
+  CHECK(outcome_of(gpus, {{"SGTC_COPY_ENGINE", "0"}}) == expected);
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ TEST_CASE("communications are nodes of the graph that follow what they wait for"
 
 TEST_CASE("communications of a rank follow each other, whatever their communicator") {
   MeshRun run(pipeline(gpu_plan()));
-  REQUIRE(run.run({"--steps", "1"})[0].code == 0);
+  REQUIRE(run.run({"--steps", "1"}, {{"SGTC_COPY_ENGINE", "0"}})[0].code == 0);
   Strings nodes = run.calls(0, {"node"});
   nodes.resize(9);
   CHECK(nodes == Strings{"node 0 clear 132 after", "node 1 forward 2x128 after 0",
@@ -84,11 +85,11 @@ TEST_CASE("communications of a rank follow each other, whatever their communicat
 
 TEST_CASE("communicators are made in the plan's order, as the plan wants them") {
   MeshRun run(pipeline(gpu_plan()));
-  REQUIRE(run.run({"--dry-run"})[1].code == 0);
+  REQUIRE(run.run({"--dry-run"}, {{"SGTC_COPY_ENGINE", "0"}})[1].code == 0);
   const std::string connected = "ncclCommInitRankConfig 1 of 2 blocks 4 to 4 cluster 0 blocking 0";
   CHECK(run.calls(1, {"ncclCommInitRankConfig", "ncclCommRegister", "ncclMemAlloc"}) ==
-        Strings{"ncclMemAlloc 1408", connected, "ncclCommRegister 1408", connected,
-                "ncclCommRegister 1408"});
+        Strings{"ncclMemAlloc 1408", "ncclMemAlloc 32", connected, "ncclCommRegister 1408",
+                connected, "ncclCommRegister 1408"});
   CHECK(run.calls(0, {"ncclGetUniqueId"}).size() == 2);
   CHECK(run.calls(1, {"ncclGetUniqueId"}).empty());
   // Each communication runs once before it is captured, in the order of the schedule.
@@ -98,6 +99,66 @@ TEST_CASE("communicators are made in the plan's order, as the plan wants them") 
   CHECK(calls[5] == "cuStreamBeginCapture_v2 2");
 }
 
+TEST_CASE("copy engines transfer when both ends are ready") {
+  MeshRun run(pipeline(gpu_plan()));
+  REQUIRE(run.run({"--steps", "1"})[0].code == 0);
+  const auto communications = [&](int64_t rank) {
+    Strings nodes = run.calls(rank, {"node"});
+    nodes.erase(nodes.begin() + 9, nodes.end());
+    nodes.erase(
+        std::remove_if(nodes.begin(), nodes.end(),
+                       [](const std::string& node) { return node.find(":") == std::string::npos; }),
+        nodes.end());
+    return nodes;
+  };
+  CHECK(communications(0) == Strings{"node 2 wait:1+write:0 copy:8 write:1 after 1",
+                                     "node 4 wait:1+write:0 copy:8 write:1 after 2 3",
+                                     "node 6 wait:1+write:0 copy:8 write:1 after 4 5",
+                                     "node 7 write:1+wait:1+write:0 after 6"});
+  CHECK(communications(1) == Strings{"node 1 write:1+wait:1+write:0 after 0",
+                                     "node 3 write:1+wait:1+write:0 after 1 2",
+                                     "node 5 write:1+wait:1+write:0 after 3 4",
+                                     "node 7 wait:1+write:0 copy:16 copy:4 write:1 after 5 6"});
+  CHECK(run.calls(0, {"ncclCommInitRankConfig", "ncclSend", "ncclRecv"}).empty());
+}
+
+TEST_CASE("ranks whose memory cannot be shared transfer by NCCL") {
+  MeshRun run(pipeline(gpu_plan()));
+  const Outcome expected = outcome_of(run);
+  for (const char* failing :
+       {"cuMemRetainAllocationHandle=801", "cuMemExportToShareableHandle=801",
+        "cuMemImportFromShareableHandle=801@2", "cuMemMap=801", "cuMemSetAccess=101"}) {
+    CAPTURE(failing);
+    CHECK(outcome_of(run, {{"SGTC_STUB_FAIL", failing}}) == expected);
+    CHECK_FALSE(run.calls(0, {"ncclSend"}).empty());
+  }
+  // One rank alone does not want to.
+  run.start({"--steps", "2"});
+  REQUIRE(run.end(0).code == 0);
+  REQUIRE(run.end(1).code == 0);
+  CHECK(run.calls(0, {"ncclSend"}).empty());
+  run.start_apart({"--steps", "2"}, {}, {{"SGTC_COPY_ENGINE", "0"}});
+  REQUIRE(run.end(0).code == 0);
+  REQUIRE(run.end(1).code == 0);
+  CHECK_FALSE(run.calls(0, {"ncclSend"}).empty());
+}
+
+TEST_CASE("a GPU that can is told to show what was written before the flag") {
+  MeshRun run(pipeline(gpu_plan()));
+  const Outcome expected = outcome_of(run);
+  CHECK(run.calls(0, {"flushes"}).empty());
+  CHECK(outcome_of(run, {{"SGTC_STUB_FLUSHES", "1"}}) == expected);
+  CHECK_FALSE(run.calls(0, {"flushes"}).empty());
+}
+
+TEST_CASE("ranks of a pipeline may share a GPU if they are told to") {
+  MeshRun run(pipeline(gpu_plan()));
+  const Outcome expected = outcome_of(run);
+  CHECK(outcome_of(run, {{"SGTC_STUB_GPUS", "1"},
+                         {"CUDA_VISIBLE_DEVICES", "0"},
+                         {"SGTC_SHARE_GPU", "1"}}) == expected);
+}
+
 TEST_CASE("a dry run tells about NCCL") {
   MeshRun run(replicas(gpu_plan()));
   const ChildResult result = run.run({"--dry-run"})[0];
@@ -105,6 +166,14 @@ TEST_CASE("a dry run tells about NCCL") {
   CHECK(contains(result.output, "GPU 0 Stub sm_90"));
   CHECK(contains(result.output, "GPU 1 Stub sm_90"));
   CHECK(contains(result.output, ", communicators 0 | NCCL 2.28.9"));
+}
+
+TEST_CASE("a dry run tells between which ranks copy engines transfer") {
+  MeshRun run(pipeline(gpu_plan()));
+  const ChildResult result = run.run({"--dry-run"})[0];
+  INFO(result.output);
+  CHECK(contains(result.output, "GPU 0 Stub sm_90"));
+  CHECK(contains(result.output, " | NCCL 2.28.9 | copy engines to rank 1\n"));
 }
 
 TEST_CASE("a trace of GPUs has kernels and communications of one graph") {
@@ -223,7 +292,8 @@ TEST_CASE("a rank that waits for NCCL notices that the other is lost") {
 }
 
 TEST_CASE("a rank that waits for its GPU notices that the other is lost or stopped") {
-  MeshRun run(replicas(gpu_plan()));
+  const bool pipelined = GENERATE(false, true);
+  MeshRun run(pipelined ? pipeline(gpu_plan()) : replicas(gpu_plan()));
   for (const int number : {SIGKILL, SIGSTOP}) {
     const std::string log = run.folder() / "log";
     std::remove(log.c_str());

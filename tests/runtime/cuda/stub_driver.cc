@@ -1,5 +1,7 @@
 #include "runtime/cuda/stub_driver.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -33,18 +35,6 @@ struct FunctionObject {
 struct ExecutableGraphObject {
   std::vector<StubWork> work;
 };
-
-static size_t memory_total() { return number_from("SGTC_STUB_MEMORY", uint64_t{1} << 30); }
-
-static size_t memory_used = 0;
-
-bool take_memory(void** memory, size_t bytes) {
-  if (memory_used + bytes > memory_total()) return false;
-  memory_used += bytes;
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(*memory, 0xA5, bytes);
-  return true;
-}
 
 namespace {
 
@@ -189,6 +179,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   if (attribute == kMajorVersion) *value = capability / 10;
   if (attribute == kMinorVersion) *value = capability % 10;
   if (attribute == kMultiprocessors) *value = multiprocessors();
+  if (attribute == kCanFlushRemoteWrites)
+    *value = static_cast<int>(number_from("SGTC_STUB_FLUSHES", 0));
   return kSuccess;
 }
 
@@ -200,20 +192,6 @@ int cuDevicePrimaryCtxRetain(Context* context, int) {
 }
 
 int cuCtxSetCurrent(Context) { return kSuccess; }
-
-int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *total = memory_total();
-  *free = memory_total() - memory_used;
-  return kSuccess;
-}
-
-int cuMemAlloc_v2(DeviceAddress* address, size_t bytes) {
-  STUB_ENTER("cuMemAlloc_v2", " " + std::to_string(bytes));
-  void* memory = nullptr;
-  if (!take_memory(&memory, bytes)) return kOutOfMemory;
-  *address = reinterpret_cast<DeviceAddress>(memory);
-  return kSuccess;
-}
 
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = std::calloc(1, bytes);
@@ -251,7 +229,7 @@ int cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, size_t bytes, Stream stre
 
 int cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, size_t bytes, Stream stream) {
   STUB_ENTER("cuMemcpyDtoDAsync_v2", " " + std::to_string(bytes));
-  stream->work.push_back(copy_work(pointer(to), pointer(from), bytes));
+  put(stream, "copy:" + std::to_string(bytes), copy_work(pointer(to), pointer(from), bytes));
   return kSuccess;
 }
 
@@ -281,6 +259,32 @@ int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   STUB_ENTER("cuStreamWaitEvent", "");
   const uint64_t number = event->number;
   stream->work.push_back([=] { return reach(event, number); });
+  return kSuccess;
+}
+
+// As a batch begins one operation after the other.
+int cuStreamBatchMemOp_v2(Stream stream, unsigned count, WordOperation* operations, unsigned) {
+  STUB_ENTER("cuStreamBatchMemOp_v2", "");
+  std::string name;
+  for (unsigned i = 0; i < count; ++i) {
+    const bool waits = operations[i].kind == kWaitForWord;
+    name += (i == 0 ? "" : "+") + std::string(waits ? "wait:" : "write:") +
+            std::to_string(operations[i].value);
+    if (waits && (operations[i].flags & kUntilEqual) == 0) return 1;
+    if (operations[i].flags & kFlushRemoteWrites) log("flushes");
+  }
+  const std::vector<WordOperation> all(operations, operations + count);
+  put(stream, name, [all] {
+    for (const WordOperation& each : all) {
+      auto* const word = static_cast<uint32_t*>(pointer(each.address));
+      const auto value = static_cast<uint32_t>(each.value);
+      if (each.kind == kWriteWord) __atomic_store_n(word, value, __ATOMIC_RELEASE);
+      while (each.kind == kWaitForWord && __atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+        usleep(200);
+      }
+    }
+    return kSuccess;
+  });
   return kSuccess;
 }
 

@@ -216,11 +216,6 @@ int ncclCommRegister(NcclCommunicator, void*, size_t bytes, void**) {
   return kNcclSuccess;
 }
 
-int ncclMemAlloc(void** memory, size_t bytes) {
-  STUB_ENTER("ncclMemAlloc", " " + std::to_string(bytes));
-  return take_memory(memory, bytes) ? kNcclSuccess : 1;
-}
-
 int ncclGroupStart() {
   STUB_ENTER("ncclGroupStart", "");
   in_group = true;

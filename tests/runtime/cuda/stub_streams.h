@@ -32,9 +32,6 @@ struct StreamObject {
 /// Puts work into the stream, or into the graph that it is captured in, under a name.
 void put(Stream stream, const std::string& name, StubWork work);
 
-/// Memory of the GPU; false if there is too little left.
-bool take_memory(void** memory, size_t bytes);
-
 /// A line of SGTC_STUB_LOG.
 void log(const std::string& line);
 
