@@ -6,12 +6,12 @@
 #   bash FOLDER/gpu.sh run FOLDER [STAGE]...    run there, without compiler and CUDA toolkit
 #
 # Stages, all unless named: kernels, programs (beside those for CPUs), models (larger ones beside
-# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), predictions
-# (steps beside what was predicted, and profiles measured kernel by kernel), meshes (two GPUs beside
-# one; MESHES names others than 1x2 and 2x1; skipped on one GPU), scaling (training steps of replicas
-# beside one; REPLICAS is their number, 2 unless set), memory (GPT-2 XL as it is, in 34 GiB, and with
-# everything computed again), sanitizers (the checks of kernels once more, under compute-sanitizer;
-# slow). PyTorch is measured where it is.
+# PyTorch too; MODELS names some), benchmark (training steps beside PyTorch), predictions (steps
+# beside what was predicted, and profiles measured kernel by kernel), meshes (two GPUs beside one;
+# MESHES names others than 1x2 and 2x1; the ranks of pipelines share a GPU that is alone), scaling
+# (training steps of replicas beside one; REPLICAS is their number, 2 unless set), memory (GPT-2 XL
+# as it is, in 34 GiB, and with everything computed again), sanitizers (the checks of kernels once
+# more, under compute-sanitizer; slow). PyTorch is measured where it is.
 # NCCL is looked for in the Python packages, then by the linker. cuBLAS, to measure beside, is looked
 # for in $CUBLAS, in the Python packages and in the linker's cache; without it only the kernels are
 # measured.

@@ -1,12 +1,16 @@
 """Runs what pack_meshes.py has packed on several GPUs of this host, beside one GPU.
 
-mesh_check.py FOLDER   exit status 77: there are fewer than two Hopper GPUs
+mesh_check.py FOLDER   exit status 77: there are no Hopper GPUs
+
+On a host with one GPU the ranks of pipelines share it, which needs no NCCL between them: this shows
+that they compute the same and end well, but not how fast they are.
 """
 
 import json
 import math
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -21,6 +25,9 @@ PATIENCE = 120  # seconds for one run
 SECONDS_TO_END = 20  # after a rank was lost
 LOST = 200
 SKIPPED = 77
+RUNS = 10  # that have the same bits
+DELAYED_STEPS = 1000
+SHARED = {"SGTC_SHARE_GPU": "1", "CUDA_VISIBLE_DEVICES": "0"}
 
 failures = 0
 
@@ -101,9 +108,10 @@ def check_against_one(model, mesh, found, one):
         expect(found == one, f"{name}: the same bits as on one GPU")
 
 
-def check_bits(model, mesh, expected):
+def check_bits(model, mesh, expected, runs):
     name = f"{model.folder.name} {mesh}"
-    expect(outcome(*model.train(mesh)) == expected, f"{name}: a second run has the same bits")
+    for number in range(2, runs + 1):
+        expect(outcome(*model.train(mesh)) == expected, f"{name}: run {number} has the same bits")
     expect(outcome(*model.train(mesh, SGTC_STEPWISE="1")) == expected,
            f"{name}: one launch at a time has the same bits")
 
@@ -115,7 +123,7 @@ def check_resume(model, mesh, expected):
     expect(weights == expected[1], f"{model.folder.name} {mesh}: a resumed run has the same bits")
 
 
-def start_ranks(model, mesh):
+def start_ranks(model, mesh, *words):
     """One process per rank, as a launcher would start them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -126,7 +134,7 @@ def start_ranks(model, mesh):
         variables = {"SGTC_RANK": str(rank), "SGTC_WORLD_SIZE": str(count), "SGTC_SECRET": "check",
                      "SGTC_MASTER": f"127.0.0.1:{port}"}
         ranks.append(subprocess.Popen(
-            model.command(mesh, "--steps", 10**7, "--lr", "1e-3", "--log", "log"),
+            model.command(mesh, "--lr", "1e-3", "--log", "log", *words),
             cwd=model.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**os.environ, **variables}))
     return ranks
@@ -147,7 +155,7 @@ def check_loss_of_rank(model, mesh, victim, number):
     """All others end with exit code 200, and soon, when one rank is killed or stopped."""
     name = f"{model.folder.name} {mesh}: {signal.Signals(number).name} to rank {victim}"
     (model.folder / "log").unlink(missing_ok=True)
-    ranks = start_ranks(model, mesh)
+    ranks = start_ranks(model, mesh, "--steps", 10**7)
     if expect(is_running(model, ranks), f"{name}: the job runs"):
         ranks[victim].send_signal(number)
     start = time.monotonic()
@@ -167,6 +175,36 @@ def check_loss_of_rank(model, mesh, victim, number):
         print("     " + "\n     ".join(text.strip().splitlines()[-4:]))
     ranks[victim].kill()
     ranks[victim].communicate()
+
+
+def check_delays(model, mesh):
+    """A rank that is delayed at random changes nothing but the time."""
+    name = f"{model.folder.name} {mesh}"
+    log, weights = model.train(mesh, steps=DELAYED_STEPS)
+    for path in ("log", "weights"):
+        (model.folder / path).unlink(missing_ok=True)
+    ranks = start_ranks(model, mesh, "--steps", DELAYED_STEPS, "--save", "weights", "--eval-every",
+                        10)
+    expect(is_running(model, ranks), f"{name}: the job runs")
+    delays = 0
+    deadline = time.monotonic() + PATIENCE
+    while ranks[-1].poll() is None and time.monotonic() < deadline:
+        ranks[-1].send_signal(signal.SIGSTOP)
+        time.sleep(random.uniform(0, 0.05))
+        ranks[-1].send_signal(signal.SIGCONT)
+        time.sleep(random.uniform(0, 0.05))
+        delays += 1
+    for rank in ranks:
+        try:
+            rank.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            rank.kill()
+            rank.communicate()
+    found = [json.loads(line) for line in (model.folder / "log").read_text().splitlines()]
+    weights_path = model.folder / "weights"
+    same = outcome(found, weights_path.read_bytes() if weights_path.exists() else b"")
+    expect(same == outcome(log, weights),
+           f"{name}: {DELAYED_STEPS} steps with {delays} delays have the same bits")
 
 
 def check_trace(model, mesh):
@@ -205,7 +243,10 @@ def check(models):
     found = [(model, mesh, result) for model in models
              for mesh, result in check_losses(model).items()]
     for model, mesh, result in found:
-        check_bits(model, mesh, result)
+        check_bits(model, mesh, result, RUNS if model is models[0] else 2)
+    for mesh in models[0].meshes:
+        if mesh != "1x1":
+            check_delays(models[0], mesh)
     for mesh, victim, number in (("1x2", 1, signal.SIGKILL), ("2x1", 0, signal.SIGKILL),
                                  ("1x2", 0, signal.SIGSTOP), ("2x1", 1, signal.SIGSTOP)):
         if mesh in models[0].meshes:
@@ -217,13 +258,21 @@ def check(models):
 
 
 def main():
-    folders = sorted(path.parent for path in pathlib.Path(sys.argv[1]).glob("*/arguments.json"))
+    folders = [pathlib.Path(sys.argv[1]) / name for name in TOLERANCE]
     found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
     gpus = len(re.findall("^GPU ", found.stdout, re.MULTILINE))
-    if gpus < 2:
-        print(f"skipped: {gpus} GPUs, two are needed")
+    if gpus == 0:
+        print("skipped: there is no GPU")
         sys.exit(SKIPPED)
-    check([Model(folder) for folder in folders])
+    models = [Model(folder) for folder in folders]
+    for model in models:
+        ranks = {mesh: math.prod(map(int, mesh.split("x"))) for mesh in model.meshes}
+        model.meshes = [mesh for mesh in model.meshes
+                        if ranks[mesh] <= gpus or gpus == 1 and mesh.endswith("x1")]
+    if gpus == 1:
+        print("one GPU: the ranks of pipelines share it")
+        os.environ.update(SHARED)
+    check(models)
     print(f"{failures} failures")
     sys.exit(failures > 0)
 
