@@ -31,13 +31,14 @@ Process parse(const std::string& text) {
   return process;
 }
 
-Socket new_socket(int flags) {
-  return Socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+// One that never waits, for nobody may come and nobody may take what is sent.
+Socket new_socket() {
+  return Socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 // The kernel chooses a name, which begins with a zero byte.
 Socket listen_anywhere(std::string& name) {
-  Socket listener = new_socket(SOCK_NONBLOCK);
+  Socket listener = new_socket();
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
@@ -55,11 +56,19 @@ Socket connect_to(const std::string& name) {
   address.sun_family = AF_UNIX;
   if (name.empty() || name.size() + 1 > sizeof address.sun_path) return {};
   std::memcpy(address.sun_path + 1, name.data(), name.size());
-  Socket socket = new_socket(0);
+  Socket socket = new_socket();
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (connect(socket.descriptor(), generic, length) != 0) return {};
   return socket;
+}
+
+// Whether that process is at the other end.
+bool belongs_to(const Socket& socket, const Process& process) {
+  ucred found = {};
+  socklen_t length = sizeof found;
+  return getsockopt(socket.descriptor(), SOL_SOCKET, SO_PEERCRED, &found, &length) == 0 &&
+         found.pid == process.id && static_cast<long>(found.uid) == process.user;
 }
 
 // A message of the sender's rank, with descriptors beside it.
@@ -113,18 +122,11 @@ class Message {
   msghdr header_ = {};
 };
 
-bool is_from(const Socket& socket, const Process& process) {
-  ucred found = {};
-  socklen_t length = sizeof found;
-  return getsockopt(socket.descriptor(), SOL_SOCKET, SO_PEERCRED, &found, &length) == 0 &&
-         found.pid == process.id && static_cast<long>(found.uid) == process.user;
-}
-
 }  // namespace
 
 Descriptors exchange_descriptors(const Peers& peers, const std::vector<int64_t>& others,
                                  const std::vector<int>& own) {
-  Process self = {getpid(), static_cast<long>(getuid()), ""};
+  Process self = {getpid(), static_cast<long>(geteuid()), ""};
   const Socket listener = listen_anywhere(self.socket);
   std::vector<Process> processes;
   for (const std::string& text : peers.all_gather(to_text(self))) processes.push_back(parse(text));
@@ -133,8 +135,9 @@ Descriptors exchange_descriptors(const Peers& peers, const std::vector<int64_t>&
     if (peers.nodes[static_cast<size_t>(other)] != peers.nodes[static_cast<size_t>(peers.rank)]) {
       continue;
     }
-    const Socket socket = connect_to(processes[static_cast<size_t>(other)].socket);
-    if (socket.is_open()) Message().send(socket, peers.rank, own);
+    const Process& process = processes[static_cast<size_t>(other)];
+    const Socket socket = connect_to(process.socket);
+    if (socket.is_open() && belongs_to(socket, process)) Message().send(socket, peers.rank, own);
   }
   peers.all_gather("");  // from here on everything that was sent is there
 
@@ -146,7 +149,7 @@ Descriptors exchange_descriptors(const Peers& peers, const std::vector<int64_t>&
     std::vector<Socket> descriptors;
     const int64_t rank = Message().receive(socket, descriptors);
     if (rank < 0 || rank >= static_cast<int64_t>(processes.size())) continue;
-    if (!is_from(socket, processes[static_cast<size_t>(rank)])) continue;
+    if (!belongs_to(socket, processes[static_cast<size_t>(rank)])) continue;
     if (descriptors.size() == own.size()) received[rank] = std::move(descriptors);
   }
 }

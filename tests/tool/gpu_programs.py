@@ -165,29 +165,33 @@ def layers():
                  inputs=f"float[{ROWS}, {WIDTH}] x, float[{ROWS}, {WIDTH}] y")
 
 
-def communications_of(plan, position, schedule):
-    """The communications of a schedule, as the stub of NCCL writes them."""
-    calls = {"all_reduce": "ncclAllReduce", "send": "ncclSend", "receive": "ncclRecv"}
+# How the nodes of communications begin, as the stubs write them.
+NCCL_NODES = {"all_reduce": "ncclAllReduce", "send": "ncclSend", "receive": "ncclRecv"}
+COPY_NODES = {"all_reduce": "ncclAllReduce", "send": "wait", "receive": "write"}
+
+
+def communications_of(plan, position, schedule, nodes):
     tasks = {task["name"]: task for task in plan["positions"][position]["tasks"]}
     kinds = [tasks[entry["task"]] for entry in plan["positions"][position]["schedules"][schedule]]
-    return [calls[task["kind"]] for task in kinds if task["kind"] != "compute"]
+    return [nodes[task["kind"]] for task in kinds if task["kind"] != "compute"]
 
 
 def test_meshes_communicate_as_planned(bench):
     for mesh, ranks in (("1x2", 2), ("2x1", 2), ("2x2", 4)):
         plan = compiled(bench, "--mesh", mesh, "--micro-batches", 2, model=layers())
         assert all(1 <= each["blocks"] <= 32 for each in plan["communicators"])
-        result, logs = run_on_stubs(bench, "--steps", 2, "--lr", 0.1)
-        assert result.returncode == 0, result.stderr
-        assert len(logs) == ranks
-        for rank, log in enumerate(logs):
-            position = rank * len(plan["positions"]) // ranks
-            nodes = [line.split()[2] for line in log if line.startswith("node ")]
-            found = [name.split(":")[0] for name in nodes if name.startswith("nccl")]
-            expected = [name for schedule in ("train", "evaluate")
-                        for name in communications_of(plan, position, schedule)]
-            assert found == expected, (mesh, rank, found, expected)
-            assert sum(line.startswith("cuGraphLaunch") for line in log) == 2
+        for copies, names in (("1", COPY_NODES), ("0", NCCL_NODES)):
+            result, logs = run_on_stubs(bench, "--steps", 2, "--lr", 0.1, SGTC_COPY_ENGINE=copies)
+            assert result.returncode == 0, result.stderr
+            assert len(logs) == ranks
+            for rank, log in enumerate(logs):
+                position = rank * len(plan["positions"]) // ranks
+                nodes = [line.split()[2].split(":")[0] for line in log if line.startswith("node ")]
+                found = [name for name in nodes if name in names.values()]
+                expected = [name for schedule in ("train", "evaluate")
+                            for name in communications_of(plan, position, schedule, names)]
+                assert found == expected, (mesh, rank, found, expected)
+                assert sum(line.startswith("cuGraphLaunch") for line in log) == 2
 
 
 def launches_of_the_update(bench):
