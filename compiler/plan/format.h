@@ -36,11 +36,15 @@
 // `micro_batch` is global: replica * micro_batches + entry.micro_batch.
 //
 // Kernel interface on a GPU: a pointer per argument, or one to their addresses (Launch::indirect);
-// micro_batch; a pointer per tensor map; and a pointer to the stamps of the launch, or null. Stamps
-// are two words that begin as all ones. The kernel lowers the first to the time at which it begins
-// and the second to the complement of the time at which it ends, in nanoseconds of the GPU's global
-// timer. Every program has the kernel `kMarkKernel` of one warp, without arguments, which does
-// nothing else.
+// micro_batch; a pointer per tensor map; and a pointer to the stamps of the launch, or null.
+// Every program has the kernel `kMarkKernel` of one warp, without arguments or work.
+//
+// Stamps say when a launch ran. They are `kStampSlots` slots of two words, all ones at first. Each
+// block lowers a first word to the time at which it begins, in the slot of its number modulo the
+// number of slots, each warp a second one to the complement of the time at which it ends, in that of
+// its multiprocessor's number: nanoseconds of the GPU's global timer. Slots keep short warps from
+// waiting for each other: a word takes an atomic operation each 0.7 ns on an H200, and a kernel has
+// up to a million warps.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +57,10 @@ namespace sgtc::plan {
 
 inline constexpr int kFormatVersion = 1;
 inline constexpr const char* kMarkKernel = "mark";
+/// A power of two.
+inline constexpr int64_t kStampSlots = 32;
+/// From slot to slot: no two share a sector of the cache.
+inline constexpr int64_t kStampSlotBytes = 64;
 
 /// base + dp * (dp coordinate) + tp * (tp coordinate). JSON: a number, or an object.
 struct Affine {

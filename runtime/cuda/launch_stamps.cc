@@ -24,11 +24,11 @@ LaunchStamps::LaunchStamps(const Driver& driver, Kernels& kernels, size_t launch
       context_(kernels.context()),
       mark_(kernels.find(mark_kernel())),
       count_(launches),
-      base_(allocate(driver, static_cast<int64_t>((launches + 1) * sizeof(Stamp)), "the trace")) {}
+      base_(allocate(driver, static_cast<int64_t>(launches + 1) * kStampBytes, "the trace")) {}
 
 GraphNode LaunchStamps::add_reset(Graph graph) const {
   const MemsetNodeParameters ones = {
-      base_, 0, 0xFFFFFFFF, sizeof(uint32_t), count_ * sizeof(Stamp) / sizeof(uint32_t), 1};
+      base_, 0, 0xFFFFFFFF, sizeof(uint32_t), count_ * kStampBytes / sizeof(uint32_t), 1};
   GraphNode node = nullptr;
   SGTC_CUDA(driver_, cuGraphAddMemsetNode(&node, graph, nullptr, 0, &ones, context_));
   return node;
@@ -58,7 +58,7 @@ void LaunchStamps::align(Stream stream) {
   void* values[] = {&micro_batch, &stamps};
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < kAlignments; ++i) {
-    SGTC_CUDA(driver_, cuMemsetD8Async(address(count_), 0xFF, sizeof(Stamp), stream));
+    SGTC_CUDA(driver_, cuMemsetD8Async(address(count_), 0xFF, kStampBytes, stream));
     SGTC_CUDA(driver_, cuStreamSynchronize(stream));
     const int64_t before = monotonic_nanoseconds();
     SGTC_CUDA(driver_, cuLaunchKernelEx(&settings.configuration(), mark_, values, nullptr));
@@ -78,7 +78,6 @@ void LaunchStamps::add_to(Trace& trace, const std::vector<Launch>& launches, Str
                        [](const Stamp& a, const Stamp& b) { return a.begin < b.begin; });
   const auto host_time = [&](uint64_t time) { return static_cast<int64_t>(time) + offset_; };
   for (size_t i = 0; i < count_; ++i) {
-    constexpr uint64_t kNever = ~uint64_t{0};
     if (stamps[i].begin == kNever || stamps[i].end_complement == kNever) continue;
     uint64_t ready = first->begin;
     for (const size_t earlier : launches[i].after) {
@@ -104,10 +103,17 @@ void LaunchStamps::add_to(Trace& trace, const std::vector<Launch>& launches, Str
 
 std::vector<LaunchStamps::Stamp> LaunchStamps::read(size_t first, size_t count,
                                                     Stream stream) const {
-  std::vector<Stamp> stamps(count);
+  constexpr size_t kWordsOfSlot = plan::kStampSlotBytes / sizeof(uint64_t);
+  std::vector<uint64_t> words(count * kStampBytes / sizeof(uint64_t));
   SGTC_CUDA(driver_,
-            cuMemcpyDtoHAsync_v2(stamps.data(), address(first), count * sizeof(Stamp), stream));
+            cuMemcpyDtoHAsync_v2(words.data(), address(first), count * kStampBytes, stream));
   SGTC_CUDA(driver_, cuStreamSynchronize(stream));
+  std::vector<Stamp> stamps(count);
+  for (size_t slot = 0; slot < count * plan::kStampSlots; ++slot) {
+    Stamp& stamp = stamps[slot / plan::kStampSlots];
+    stamp.begin = std::min(stamp.begin, words[slot * kWordsOfSlot]);
+    stamp.end_complement = std::min(stamp.end_complement, words[slot * kWordsOfSlot + 1]);
+  }
   return stamps;
 }
 

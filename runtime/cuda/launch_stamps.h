@@ -1,6 +1,6 @@
 // When each launch of a graph ran, for a trace: kernels tell it themselves, into device memory, so
 // that a step with a trace is the same work as one without. Behind communications, whose kernels
-// are not ours, a kernel without work tells it (plan/format.h, "Kernel interface on a GPU").
+// are not ours, a kernel without work tells it (plan/format.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
 #include "cuda/launches.h"
+#include "plan/format.h"
 #include "trace.h"
 
 namespace sgtc::runtime::cuda {
@@ -19,7 +20,7 @@ class LaunchStamps {
   LaunchStamps(const Driver& driver, Kernels& kernels, size_t launches);
 
   /// Of a launch, by index: the last parameter of its kernel.
-  DeviceAddress address(size_t launch) const { return base_ + launch * sizeof(Stamp); }
+  DeviceAddress address(size_t launch) const { return base_ + launch * kStampBytes; }
   /// Has to come before every stamped launch of the graph.
   GraphNode add_reset(Graph graph) const;
   /// Stamps a launch that does not do so itself. Returns what has to come before later launches.
@@ -32,10 +33,12 @@ class LaunchStamps {
   void add_to(Trace& trace, const std::vector<Launch>& launches, Stream stream) const;
 
  private:
-  // As kernels leave them.
+  static constexpr int64_t kStampBytes = plan::kStampSlots * plan::kStampSlotBytes;
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  // As kernels leave them, the least of all slots: kNever in launches that have not run.
   struct Stamp {
-    uint64_t begin;
-    uint64_t end_complement;
+    uint64_t begin = kNever;
+    uint64_t end_complement = kNever;
   };
 
   std::vector<Stamp> read(size_t first, size_t count, Stream stream) const;

@@ -57,6 +57,7 @@ const std::map<std::string, std::string> kInstructions = {
     {"llvm.nvvm.read.ptx.sreg.ctaid.x", "emulated_block"},
     {"llvm.nvvm.read.ptx.sreg.nctaid.x", "emulated_blocks"},
     {"llvm.nvvm.read.ptx.sreg.laneid", "emulated_lane_number"},
+    {"llvm.nvvm.read.ptx.sreg.smid", "emulated_block"},
     {"llvm.nvvm.read.ptx.sreg.globaltimer", "emulated_time"},
     {"llvm.nvvm.barrier0", "emulated_barrier"},
     {"llvm.nvvm.shfl.sync.bfly.i32", "emulated_butterfly"},

@@ -21,22 +21,45 @@ llvm::Instruction* emit_branch(IrValue* condition, llvm::Instruction* next) {
   return llvm::SplitBlockAndInsertIfThen(condition, next, /*Unreachable=*/false);
 }
 
-// Before `next`, the threads whose register `number` is 0 lower a word of the launch's stamps to
-// the time, or to its complement. Stamps above `least` are not null.
-void emit_stamp(llvm::Function* kernel, llvm::Instruction* next, llvm::Intrinsic::ID number,
-                uint64_t least, uint64_t word, bool complement) {
+// Where the slot of the number in a register begins.
+IrValue* emit_slot(llvm::IRBuilder<>& builder, IrValue* stamps, llvm::Intrinsic::ID number) {
+  IrValue* slot =
+      builder.CreateAnd(emit_register(builder, number), builder.getInt64(plan::kStampSlots - 1));
+  IrValue* offset = builder.CreateMul(slot, builder.getInt64(plan::kStampSlotBytes));
+  return builder.CreateInBoundsGEP(builder.getInt8Ty(), stamps, offset);
+}
+
+// Begin and ends test and read different things, else what the begin has read and found would take
+// registers until the ends.
+struct Stamp {
+  uint64_t least = 0;              // stamps above it are not null
+  llvm::Intrinsic::ID thread = 0;  // the register that is 0 in threads that stamp
+  llvm::Intrinsic::ID slot = 0;    // the register with the number of the slot
+  uint64_t word = 0;
+  bool complement = false;  // of the time
+};
+constexpr Stamp kBegin = {0, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x,
+                          llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0, false};
+constexpr Stamp kEnd = {1, llvm::Intrinsic::nvvm_read_ptx_sreg_laneid,
+                        llvm::Intrinsic::nvvm_read_ptx_sreg_smid, 1, true};
+
+// Some threads stamp before `next`.
+void emit_stamp(llvm::Function* kernel, llvm::Instruction* next, const Stamp& stamp) {
   llvm::IRBuilder<> builder(next);
   IrValue* stamps = kernel->getArg(kernel->arg_size() - 1);
   IrValue* address = builder.CreatePtrToInt(stamps, builder.getInt64Ty());
   builder.SetInsertPoint(
-      emit_branch(builder.CreateICmpUGT(address, builder.getInt64(least)), next));
-  IrValue* is_first = builder.CreateICmpEQ(emit_register(builder, number), builder.getInt64(0));
-  builder.SetInsertPoint(emit_branch(is_first, &*builder.GetInsertPoint()));
+      emit_branch(builder.CreateICmpUGT(address, builder.getInt64(stamp.least)), next));
+  IrValue* stamps_it =
+      builder.CreateICmpEQ(emit_register(builder, stamp.thread), builder.getInt64(0));
+  builder.SetInsertPoint(emit_branch(stamps_it, &*builder.GetInsertPoint()));
   IrValue* time = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_globaltimer, {}, {});
-  builder.CreateAtomicRMW(llvm::AtomicRMWInst::UMin,
-                          builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), stamps, word),
-                          complement ? builder.CreateNot(time) : time, llvm::Align(8),
-                          llvm::AtomicOrdering::Monotonic);
+  builder.CreateAtomicRMW(
+      llvm::AtomicRMWInst::UMin,
+      builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(),
+                                         emit_slot(builder, stamps, stamp.slot), stamp.word),
+      stamp.complement ? builder.CreateNot(time) : time, llvm::Align(8),
+      llvm::AtomicOrdering::Monotonic);
 }
 
 }  // namespace
@@ -47,12 +70,8 @@ void emit_stamps(llvm::Function* kernel) {
     if (llvm::isa<llvm::ReturnInst>(block.getTerminator())) ends.push_back(block.getTerminator());
   }
   llvm::Instruction* begin = &*kernel->getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
-  // Begin and ends test different things, else the results of the tests at the begin would take
-  // registers until the ends.
-  emit_stamp(kernel, begin, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, 0, 0, false);
-  for (llvm::Instruction* end : ends) {
-    emit_stamp(kernel, end, llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, 1, 1, true);
-  }
+  emit_stamp(kernel, begin, kBegin);
+  for (llvm::Instruction* end : ends) emit_stamp(kernel, end, kEnd);
 }
 
 KernelSpec mark_kernel() {

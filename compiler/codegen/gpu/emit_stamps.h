@@ -1,10 +1,9 @@
 // When a launch ran, told by its own kernel.
 //
-// The last parameter of every kernel points to two words of its launch, or is null outside of
-// traces. Each block lowers the first word to the time at which it begins, and each warp the second
-// to the complement of the time at which it ends: both words begin as all ones, so one memset
-// prepares those of all launches. Times are those of the GPU's global timer, nanoseconds in steps
-// of 32 on an H200, the same for all its multiprocessors.
+// The last parameter of every kernel points to the stamps of its launch (plan/format.h), or is null
+// outside of traces. The first thread of each block stamps its begin, and each warp its end: stamps
+// are lowered from all ones, so one memset prepares those of all launches. The timer goes in steps
+// of 32 ns on an H200 and is the same for all multiprocessors.
 //
 // Events of the driver would need no code, but one between two kernels costs 2.4 us on an H200, and
 // one that no kernel waits for is recorded up to 50 us early or late.

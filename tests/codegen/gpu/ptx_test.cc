@@ -66,6 +66,7 @@ TEST_CASE("a kernel stamps its begin and each of its ends, if it has stamps") {
   for (const std::string& ptx : {mark, ptx_of(kSoftmax)}) {
     const size_t entries = count(ptx, ".entry");
     CHECK(count(ptx, "%globaltimer") == 2 * entries);
+    CHECK(count(ptx, "%smid") == entries);
     CHECK(count(ptx, ".global.min.u64") == 2 * entries);
   }
 }

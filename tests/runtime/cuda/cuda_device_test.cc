@@ -284,7 +284,7 @@ TEST_CASE("a graph for a trace differs by stamps alone") {
   const size_t plain = 2 * kMicroBatches + 2;
   const auto traced = nodes.end() - static_cast<std::ptrdiff_t>(plain + 1);
   CHECK(traced[0] == nodes[0]);
-  CHECK(traced[1] == "node 1 fill 112 after");  // two words of each launch
+  CHECK(traced[1] == "node 1 fill 14336 after");  // the stamps of seven launches
   CHECK(traced[2] == "node 2 forward 2x128 after 0 1");
   CHECK(traced[3] == "node 3 backward 4x128 after 2");
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/format.h"
 #include "runtime/cuda/stub_streams.h"
 
 namespace sgtc::runtime::cuda {
@@ -59,15 +60,23 @@ int reach(EventObject* event, uint64_t number) {
 
 double clock_milliseconds = 1;  // a communication takes one
 
+void lower(uint64_t& word, uint64_t value) { word = std::min(word, value); }
+
 uint64_t timer() { return static_cast<uint64_t>(clock_milliseconds * 1e6); }
 
-// Parameters: arguments, the micro-batch, tensor maps, stamps.
+// The words of a slot of stamps.
+uint64_t* slot_of(uint64_t* stamps, unsigned number) {
+  return stamps + number % plan::kStampSlots * plan::kStampSlotBytes / sizeof(uint64_t);
+}
+
+// Parameters: arguments, the micro-batch, tensor maps, stamps, of which begin and end go to
+// different slots.
 int run_kernel(const StubKernel& kernel, unsigned blocks, std::vector<uint64_t> parameters) {
   auto* const stamps = reinterpret_cast<uint64_t*>(parameters.back());
   parameters.pop_back();
-  if (stamps) stamps[0] = std::min(stamps[0], timer());
+  if (stamps) lower(slot_of(stamps, blocks)[0], timer());
   clock_milliseconds += kernel.milliseconds;
-  if (stamps) stamps[1] = std::min(stamps[1], ~timer());
+  if (stamps) lower(slot_of(stamps, blocks + 1)[1], ~timer());
   const auto place = parameters.begin() + kernel.arguments;
   const auto micro_batch = static_cast<int64_t>(*place);
   parameters.erase(place);
