@@ -127,7 +127,7 @@ int64_t Evaluator::own(int64_t first) const {
 
 void Evaluator::run_pass(int64_t first, const StepControl& control) {
   const plan::Plan& plan = session_.plan();
-  session_.device().await_inputs();
+  session_.await_inputs();
   feeder_.load_constants();
   const int64_t rows = plan.micro_batch_rows;
   for (int64_t i = 0; data_.samples() > 0 && i < rows * plan.micro_batches; ++i) {

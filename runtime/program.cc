@@ -140,6 +140,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   setup.coordinates = coordinates_of(plan, job.rank());
   setup.communicators = communicators.get();
   setup.peers = communicators.peers();
+  setup.job = &job;
   Session session(program, plan, setup);
   Evaluator evaluator(job, session, inputs.eval_data());
   Trace trace(options.trace.empty() ? 1 : kTraceEvents, job.rank());

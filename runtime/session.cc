@@ -5,8 +5,28 @@
 
 #include "element_type.h"
 #include "failure.h"
+#include "launch/job.h"
 
 namespace sgtc::runtime {
+namespace {
+
+// While it lives the device works, or is waited for.
+class DeviceTurn {
+ public:
+  explicit DeviceTurn(Job* job) : job_(job) {
+    if (job_) job_->begin_device();
+  }
+  DeviceTurn(const DeviceTurn&) = delete;
+  DeviceTurn& operator=(const DeviceTurn&) = delete;
+  ~DeviceTurn() {
+    if (job_) job_->end_device();
+  }
+
+ private:
+  Job* const job_;
+};
+
+}  // namespace
 
 Session::Session(const Program& program, const plan::Plan& plan, const SessionOptions& options)
     : plan_(plan),
@@ -87,14 +107,19 @@ void Session::check_status() const {
       "check the index data that is fed");
 }
 
+void Session::await_inputs() {
+  const DeviceTurn turn(options_.job);
+  device_->await_inputs();
+}
+
 void Session::start_step(const StepControl& control) {
   write_control(control);
+  const DeviceTurn turn(options_.job);
   device_->start(ScheduleKind::train, control.step);
 }
 
 StepResult Session::finish_step() {
-  device_->finish();
-  check_status();
+  finish();
   StepResult result;
   result.has_loss = loss_.data != nullptr;
   result.loss = loss_.read();
@@ -106,8 +131,18 @@ StepResult Session::finish_step() {
 
 void Session::evaluate(const StepControl& control) {
   write_control(control);
-  device_->start(ScheduleKind::evaluate, control.step);
-  device_->finish();
+  {
+    const DeviceTurn turn(options_.job);
+    device_->start(ScheduleKind::evaluate, control.step);
+  }
+  finish();
+}
+
+void Session::finish() {
+  {
+    const DeviceTurn turn(options_.job);
+    device_->finish();
+  }
   check_status();
 }
 

@@ -32,6 +32,8 @@ struct StepResult {
   bool finite = true;  // false: the step changed nothing
 };
 
+class Job;
+
 /// How a rank is set up.
 struct SessionOptions {
   int64_t threads = 1;  // of the host, on the CPU those that compute
@@ -42,6 +44,7 @@ struct SessionOptions {
   Coordinates coordinates;
   RankCommunicators* communicators = nullptr;  // as of DeviceRequest
   const Peers* peers = nullptr;
+  Job* job = nullptr;  // is told when the device works; null: nobody is
 };
 
 class Session {
@@ -65,7 +68,9 @@ class Session {
   void upload_states();
   void download_states();
 
-  /// Starts a step on the rows in the feed buffers. They are filled after Device::await_inputs.
+  /// Returns when feed buffers may be filled for the next step or evaluation.
+  void await_inputs();
+  /// Starts a step on the rows in the feed buffers.
   void start_step(const StepControl& control);
   /// What the oldest started step computed. Dies for an index that was out of range.
   StepResult finish_step();
@@ -87,6 +92,7 @@ class Session {
 
   void find_control();
   void write_control(const StepControl& control);
+  void finish();
   void check_status() const;
   ResultSource observe_result(const char* name);
 

@@ -91,7 +91,7 @@ StepControl Training::control() const {
 void Training::start_step() {
   const int64_t begin = monotonic_nanoseconds();
   const StepControl control = this->control();
-  session_.device().await_inputs();
+  session_.await_inputs();
   const int64_t samples = load_step(session_.plan(), session_.coordinates().dp, feeder_, order_,
                                     pads_last_batch(session_.plan(), options_), progress_.position);
   session_.start_step(control);

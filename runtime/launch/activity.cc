@@ -31,6 +31,7 @@ Activity CurrentActivity::get() const {
     activity.micro_batch = micro_batch_.load();
     entry = entry_.load();
   }
+  activity.turns = turns_.load();
   std::snprintf(activity.entry, sizeof activity.entry, "%s", entry ? entry : "");
   return activity;
 }

@@ -11,6 +11,10 @@ struct Activity {
   int64_t step = 0;  // 0: no step yet
   int64_t micro_batch = 0;
   char entry[64] = "";  // a communication; empty: computing
+  int64_t turns = 0;    // of the device to work, twice their number; odd: it works
+
+  /// Whether the rank does nothing but run its device.
+  bool on_device() const { return turns % 2 == 1; }
 };
 
 /// "step 12, all_reduce_3 of micro-batch 0"; "step 12"; "start-up".
@@ -22,6 +26,8 @@ class CurrentActivity {
  public:
   /// `entry` must live as long as this, and may be null.
   void set(int64_t step, const char* entry, int64_t micro_batch);
+  /// The device begins to work, or the rank no longer waits for it.
+  void turn() { turns_.fetch_add(1); }
   Activity get() const;
 
  private:
@@ -30,6 +36,7 @@ class CurrentActivity {
   std::atomic<int64_t> step_{0};
   std::atomic<int64_t> micro_batch_{0};
   std::atomic<const char*> entry_{nullptr};
+  std::atomic<int64_t> turns_{0};
 };
 
 }  // namespace sgtc::runtime

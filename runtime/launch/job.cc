@@ -127,6 +127,12 @@ void Job::enter(int64_t step, const char* entry, int64_t micro_batch) {
   if (monitor_) monitor_->activity().set(step, entry, micro_batch);
 }
 
+void Job::begin_device() {
+  if (monitor_) monitor_->activity().turn();
+}
+
+void Job::end_device() { begin_device(); }
+
 bool Job::may_begin_step(int64_t step) {
   if (!monitor_) return !stop_requested();
   if (!monitor_->may_begin_step(step)) return false;

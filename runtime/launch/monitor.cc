@@ -27,7 +27,11 @@ int64_t lost_after() {
 }  // namespace
 
 Monitor::Monitor(Meeting meeting, int64_t rank, std::atomic<bool>& lost)
-    : rank_(rank), members_(std::move(meeting.members)), lost_(lost), lost_after_(lost_after()) {
+    : rank_(rank),
+      members_(std::move(meeting.members)),
+      lost_(lost),
+      lost_after_(lost_after()),
+      stall_(lost_after_ * 3 / 2) {
   const int64_t now = monotonic_milliseconds();
   for (Connection& connection : meeting.connections) {
     Peer& peer = peers_.emplace_back();
@@ -82,6 +86,7 @@ void Monitor::turn(const std::vector<pollfd>& events) {
   const int64_t now = monotonic_milliseconds();
   if (stop_requested()) request_stop();
   check_silence(now);
+  check_progress(now);
   beat(now);
   for (Peer& peer : peers_) {
     if (peer.connection.is_open()) peer.connection.flush();
@@ -123,6 +128,7 @@ void Monitor::handle(int64_t rank, Peer& peer, const Frame& frame) {
     const std::string_view entry = reader.text();
     const size_t length = std::min(entry.size(), sizeof peer.activity.entry - 1);
     peer.activity.entry[entry.copy(peer.activity.entry, length)] = '\0';
+    peer.activity.turns = reader.integer();
   } else if (is_host()) {
     handle_at_host(rank, peer, frame);
   } else {
@@ -185,6 +191,22 @@ void Monitor::check_silence(int64_t now) {
   }
 }
 
+void Monitor::check_progress(int64_t now) {
+  if (!is_host() || lost_ || farewell_) return;
+  states_.clear();
+  for (const Peer& peer : peers_) {
+    states_.push_back({peer.activity, peer.has_piece || peer.exit_code.has_value()});
+  }
+  states_[0].activity = activity_.get();
+  if (!stall_.look(states_, now, now - last_turn_ > lost_after_ / 2)) return;
+  std::vector<std::string> names;
+  for (const Introduction& member : members_) names.push_back(name_of(member));
+  loss_ = format("all ranks wait for each other, nothing has ended for %.1f s: ",
+                 static_cast<double>(stall_.duration()) / 1000) +
+          describe_all(states_, names);
+  end_all();
+}
+
 void Monitor::beat(int64_t now) {
   if (now - last_beat_ < lost_after_ / kBeatsPerPeriod) return;
   last_beat_ = now;
@@ -194,7 +216,10 @@ void Monitor::beat(int64_t now) {
 void Monitor::tell_activity() {
   const Activity activity = activity_.get();
   body_.clear();
-  body_.integer(activity.step).integer(activity.micro_batch).text(activity.entry);
+  body_.integer(activity.step)
+      .integer(activity.micro_batch)
+      .text(activity.entry)
+      .integer(activity.turns);
   send_all(kHeartbeat, body_.body());
 }
 
@@ -206,6 +231,10 @@ void Monitor::lose(int64_t rank, const std::string& how) {
     loss_ = name_of(members_[static_cast<size_t>(rank)]) + ": " + how + "; it was last seen in " +
             describe(last);
   }
+  end_all();
+}
+
+void Monitor::end_all() {
   if (is_host()) {
     body_.clear();
     body_.text(loss_);

@@ -7,7 +7,7 @@
 // - heartbeat: both ways, with the sender's activity. Any frame counts as a sign of life.
 // - piece: to rank 0, a rank's part of a collective. result: back, to all.
 // - leave: to rank 0, the exit code of a rank that ends. farewell: to all, when all have left.
-// - lost: from rank 0, which rank was lost and how.
+// - lost: from rank 0, which rank was lost and how, or that all wait for each other.
 // - stop: to rank 0, a signal came. prepare, decide: from rank 0. answer: to rank 0.
 //
 // A rank that was itself stopped (Ctrl-Z, a suspended machine) must not take the others for dead
@@ -31,6 +31,7 @@
 #include "launch/activity.h"
 #include "launch/connection.h"
 #include "launch/rendezvous.h"
+#include "launch/stall.h"
 
 namespace sgtc::runtime {
 
@@ -105,11 +106,13 @@ class Monitor {
   void handle_at_host(int64_t rank, Peer& peer, const Frame& frame);
   void handle_from_host(const Frame& frame);
   void check_silence(int64_t now);
+  void check_progress(int64_t now);
   void beat(int64_t now);
   void tell_activity();
   void end_if_overdue(int64_t now);
 
   void lose(int64_t rank, const std::string& how);
+  void end_all();  // with `loss_`
   void complete_collective();
   void take_result(std::string_view body);
   void complete_leave();
@@ -126,6 +129,8 @@ class Monitor {
   std::atomic<bool>& lost_;
   CurrentActivity activity_;
   const int64_t lost_after_;  // milliseconds of silence
+  StallDetector stall_;       // rank 0: of all ranks; slower than silence is noticed
+  std::vector<StallDetector::State> states_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

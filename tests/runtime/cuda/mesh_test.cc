@@ -310,6 +310,27 @@ TEST_CASE("a rank that waits for its GPU notices that the other is lost or stopp
   }
 }
 
+TEST_CASE("ranks end when one has left out a communication, which is named") {
+  MeshRun run(replicas(gpu_plan()));
+  for (const int64_t careless : {0, 1}) {
+    CAPTURE(careless);
+    const Settings skip = {{"SGTC_STUB_SKIP", "20"}};
+    run.start_apart({"--steps", "60"}, careless == 0 ? skip : Settings(),
+                    careless == 1 ? skip : Settings());
+    const std::vector<ChildResult> results = {run.end(0), run.end(1)};
+    for (const ChildResult& result : results) {
+      INFO(result.errors);
+      CHECK(result.code == 200);
+      CHECK(
+          contains(result.errors, "error: all ranks wait for each other, nothing has ended for "));
+      CHECK(contains(result.errors, " s: rank " + std::to_string(careless) + " (host "));
+      CHECK(contains(result.errors, " waits for others, last in step 61; rank "));
+      CHECK(
+          contains(result.errors, " is in step 61; this rank is in step 61; start the job again"));
+    }
+  }
+}
+
 TEST_CASE("a kernel that fails on all ranks is told by the first") {
   MeshRun run(replicas(gpu_plan()));
   run.start({"--steps", "3"}, {{"SGTC_STUB_FAIL", "communication=719@3"}});

@@ -18,6 +18,7 @@
 //   SGTC_STUB_FOLDER   where ranks leave messages for each other
 //   SGTC_STUB_NCCL_VERSION  22809 by default
 //   SGTC_STUB_POLLS    how often what NCCL has begun is found to be in progress; 1 by default
+//   SGTC_STUB_SKIP     the how many-th of its communications a rank leaves out; none by default
 //   SGTC_STUB_FLUSHES  1: its waits can flush remote writes; 0 by default
 //   SGTC_STUB_MULTIPROCESSORS  132 by default; each has room for one block
 #pragma once
