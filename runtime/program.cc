@@ -142,6 +142,7 @@ int run(const Program& program, const std::vector<plan::Plan>& plans, const Opti
   setup.peers = communicators.peers();
   setup.job = &job;
   Session session(program, plan, setup);
+  job.expect_step(plan.prediction.step_seconds);
   Evaluator evaluator(job, session, inputs.eval_data());
   Trace trace(options.trace.empty() ? 1 : kTraceEvents, job.rank());
   if (!options.trace.empty()) session.device().set_trace(&trace);

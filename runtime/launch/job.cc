@@ -127,6 +127,10 @@ void Job::enter(int64_t step, const char* entry, int64_t micro_batch) {
   if (monitor_) monitor_->activity().set(step, entry, micro_batch);
 }
 
+void Job::expect_step(double seconds) {
+  if (monitor_) monitor_->expect_step(seconds);
+}
+
 void Job::begin_device() {
   if (monitor_) monitor_->activity().turn();
 }

@@ -7,8 +7,8 @@
 // Losing a rank. A rank that dies is noticed by its closed connection, one that is stopped or cut
 // off by missing heartbeats; rank 0 tells all. From then on `lost()` is true: whoever waits for a
 // peer polls it and calls `exit_lost()`. A rank that does neither, because it computes or waits in
-// foreign code, is ended by its monitor two seconds later. Exit code of survivors: 200. Ranks that all
-// wait for each other (stall.h) end in the same way.
+// foreign code, is ended by its monitor two seconds later. Exit code of survivors: 200. Ranks that
+// all wait for each other (stall.h) end in the same way.
 //
 // Stopping. A signal to any rank must stop all ranks before the same step, or those behind would
 // wait for ever for peers that have gone. The rank that got it tells rank 0, which asks all ranks
@@ -90,6 +90,8 @@ class Job {
   /// communication entry. `entry` must live as long as the job and may be null: computing.
   void enter(int64_t step, const char* entry, int64_t micro_batch);
 
+  /// What the plan predicts for a step.
+  void expect_step(double seconds);
   /// From `begin` to `end` this rank does nothing but run its device or wait for it: a job whose
   /// ranks are all like that must get on (stall.h). Not nested.
   void begin_device();

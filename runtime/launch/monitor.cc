@@ -191,6 +191,11 @@ void Monitor::check_silence(int64_t now) {
   }
 }
 
+void Monitor::expect_step(double seconds) {
+  const Lock lock(mutex_);
+  stall_.expect(seconds * 1e3);
+}
+
 void Monitor::check_progress(int64_t now) {
   if (!is_host() || lost_ || farewell_) return;
   states_.clear();

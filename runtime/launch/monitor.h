@@ -60,6 +60,7 @@ class Monitor {
 
   /// Job's functions of the same names.
   [[noreturn]] void exit_lost();
+  void expect_step(double seconds);
   bool may_begin_step(int64_t step);
   int leave(int exit_code);
 

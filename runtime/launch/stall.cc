@@ -9,9 +9,10 @@
 namespace sgtc::runtime {
 namespace {
 
-constexpr int64_t kFirstSteps = 3;     // which are no measure
-constexpr int64_t kMeasuredSteps = 3;  // at least: whole steps, so all that they consist of
-constexpr int64_t kPatience = 10;      // times the longest time between two ends
+constexpr int64_t kFirstSteps = 3;        // which are no measure
+constexpr int64_t kMeasuredSteps = 3;     // at least: whole steps, so all that they consist of
+constexpr int64_t kPatience = 10;         // times the longest time between two ends
+constexpr double kPatienceAtFirst = 100;  // times what a step is expected to take
 
 bool works_on_host(const StallDetector::State& state) {
   return !state.waits_for_others && !state.activity.on_device();
@@ -39,16 +40,25 @@ bool StallDetector::look(const std::vector<State>& ranks, int64_t now, bool paus
   const bool on_host = std::any_of(ranks.begin(), ranks.end(), works_on_host);
   int64_t step = std::numeric_limits<int64_t>::max();  // that all have begun
   for (const State& each : ranks) step = std::min(step, each.activity.step);
-  const bool ended = !std::equal(ranks.begin(), ranks.end(), last_.begin(), last_.end(), are_equal);
-  if (ended || on_host || paused) {
-    const bool lasted = measures_ && !on_host && !paused;
-    if (lasted) longest_ = std::max(longest_, now - since_);
+  if (on_host || paused || has_ended(ranks)) {
+    const bool is_measured = measures_ && !on_host && !paused;
+    if (is_measured) longest_ = std::max(longest_, now - since_);
     since_ = now;
     measures_ = step > kFirstSteps && !on_host;
     last_ = ranks;
   }
   duration_ = now - since_;
-  return step > kFirstSteps + kMeasuredSteps && duration_ > std::max(least_, kPatience * longest_);
+  return lasts_too_long(step);
+}
+
+bool StallDetector::has_ended(const std::vector<State>& ranks) const {
+  return !std::equal(ranks.begin(), ranks.end(), last_.begin(), last_.end(), are_equal);
+}
+
+bool StallDetector::lasts_too_long(int64_t step) const {
+  if (duration_ <= least_) return false;
+  if (step > kFirstSteps + kMeasuredSteps) return duration_ > kPatience * longest_;
+  return expected_ > 0 && static_cast<double>(duration_) > kPatienceAtFirst * expected_;
 }
 
 std::string describe_all(const std::vector<StallDetector::State>& ranks,

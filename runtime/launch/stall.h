@@ -4,9 +4,10 @@
 // A rank can be waited for as long as it works on the host: it reads data or writes a checkpoint,
 // which takes any time. But when every rank does nothing but run its device or wait for the others,
 // then something ends on some rank every now and then, and a compiled step takes as long as the
-// steps before it. So the job is taken for stalled when that has been so for several times as long
-// as ever before, and longer than a silent rank is waited for. The first steps, which prepare
-// much, and those that are measured before there is a measure, are not watched.
+// steps before it. So the job is taken for stalled when nothing has ended for ten times as long as
+// ever before, and longer than a silent rank is waited for. The first steps prepare much and are no
+// measure: until some more have been measured, it is a hundred times what the plan predicts for a
+// step.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,9 @@ class StallDetector {
   /// A stall lasts for at least so many milliseconds.
   explicit StallDetector(int64_t least) : least_(least) {}
 
+  /// What the plan predicts for a step, in milliseconds. Without it the first steps may take any
+  /// time.
+  void expect(double step) { expected_ = step; }
   /// Looks at all ranks at a time in milliseconds; whether they are stalled. `paused`: this process
   /// itself did not run for a while, so that what it knows is old.
   bool look(const std::vector<State>& ranks, int64_t now, bool paused);
@@ -35,7 +39,11 @@ class StallDetector {
   int64_t duration() const { return duration_; }
 
  private:
+  bool has_ended(const std::vector<State>& ranks) const;
+  bool lasts_too_long(int64_t step) const;
+
   const int64_t least_;
+  double expected_ = 0;
   std::vector<State> last_;
   bool measures_ = false;  // what lasts now
   int64_t since_ = 0;      // when something ended last

@@ -33,8 +33,10 @@ States states_of(const std::string& text) {
 
 // When the job is found to be stalled, if it stays as the last text says: milliseconds after that
 // began, -1 for never within ten minutes. Before, each text holds for `milliseconds`.
-int64_t stalls_after(const std::vector<std::string>& texts, int64_t milliseconds) {
+int64_t stalls_after(const std::vector<std::string>& texts, int64_t milliseconds,
+                     double expected = 0) {
   StallDetector detector(5000);
+  detector.expect(expected);
   int64_t now = 1000000;
   for (size_t i = 0; i + 1 < texts.size(); ++i) {
     for (const int64_t end = now + milliseconds; now < end; now += 100) {
@@ -83,7 +85,16 @@ TEST_CASE("what the host does is no measure of steps") {
   CHECK(stalls_after(texts, 300) == 5100);
 }
 
-TEST_CASE("the first steps take any time") {
+TEST_CASE("the first steps are held against what the plan predicts") {
+  CHECK(stalls_after({"0d 0d"}, 0, 60) == 6100);
+  CHECK(stalls_after({"1d 1d", "2d 2d", "3d 3d"}, 300, 60) == 6100);
+  CHECK(stalls_after({"1d 1d", "2d 2d", "3d 3d"}, 300, 1) == 5100);
+  CHECK(stalls_after({"1d 1d", "2d 2d", "3d 3h"}, 300, 1) == -1);
+  CHECK(stalls_after(steps_and("10d 10d"), 6000, 1) == -2);  // a step of 6 s for one of 1 ms
+  CHECK(stalls_after(steps_and("10d 10d"), 300, 2000) == 5100);
+}
+
+TEST_CASE("the first steps take any time without a prediction") {
   CHECK(stalls_after({"0d 0d"}, 0) == -1);
   CHECK(stalls_after({"1d 1d", "2d 2d", "3d 3d"}, 300) == -1);
   const std::vector<std::string> all = steps_and("10d 10d");
