@@ -85,10 +85,10 @@ CopyTransfers::CopyTransfers(const Driver& driver, const Nccl& nccl, const Peers
   words_ = allocate_shared(driver, nccl, static_cast<int64_t>(bytes));
   SGTC_CUDA(driver, cuMemsetD8Async(words_, 0, bytes, stream));
   SGTC_CUDA(driver, cuStreamSynchronize(stream));
-  const std::vector<int64_t> wanted =
-      is_wanted() ? partners(groups, rank_) : std::vector<int64_t>();
+  const std::vector<int64_t> others = partners(groups, rank_);
+  const std::vector<int64_t> wanted = is_wanted() ? others : std::vector<int64_t>();
   memory_.emplace(driver, peers, device, std::vector<DeviceAddress>{arena.base(), words_}, wanted);
-  for (const int64_t other : partners(groups, rank_)) {
+  for (const int64_t other : others) {
     if (memory_->connects(rank_, other)) connected_.push_back(other);
   }
   add_transfers(launches, peers.all_gather(list_places(launches)));

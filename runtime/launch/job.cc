@@ -135,7 +135,9 @@ void Job::begin_device() {
   if (monitor_) monitor_->activity().turn();
 }
 
-void Job::end_device() { begin_device(); }
+void Job::end_device() {
+  if (monitor_) monitor_->activity().turn();
+}
 
 bool Job::may_begin_step(int64_t step) {
   if (!monitor_) return !stop_requested();

@@ -16,22 +16,6 @@ namespace {
 // What a rank says instead of a text.
 using Change = std::function<std::string(int64_t rank, std::string text)>;
 
-// What all ranks say, through the memory of the meeting.
-std::vector<std::string> gather(Meeting& meeting, int64_t rank, int64_t ranks,
-                                const std::string& text) {
-  Meeting::Result& own = meeting.results[rank];
-  std::copy(text.begin(), text.end(), own.bytes);
-  own.size = static_cast<int64_t>(text.size());
-  meeting.barrier(ranks);
-  std::vector<std::string> all;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const Meeting::Result& each = meeting.results[r];
-    all.emplace_back(each.bytes, each.bytes + each.size);
-  }
-  meeting.barrier(ranks);
-  return all;
-}
-
 int file_with(const std::string& text) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   if (write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
@@ -51,7 +35,8 @@ std::vector<std::string> exchange(const std::vector<int64_t>& nodes, const Chang
     CalmWatch watch;
     const Peers peers = {rank, nodes,
                          [&](std::string_view text) {
-                           return gather(meeting, rank, ranks, change(rank, std::string(text)));
+                           return gather_by_meeting(meeting, rank, ranks,
+                                                    change(rank, std::string(text)));
                          },
                          watch};
     std::vector<int64_t> others;

@@ -1,7 +1,6 @@
 // Several ranks as processes that Gloo connects over the loopback interface.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,22 +8,6 @@
 #include "runtime/communication/processes.h"
 
 namespace sgtc::runtime {
-
-/// What all ranks give, in rank order.
-inline std::vector<std::string> gather_by_meeting(Meeting& meeting, int64_t rank, int64_t ranks,
-                                                  std::string_view data) {
-  Meeting::Result& own = meeting.results[rank];
-  std::copy(data.begin(), data.end(), own.bytes);
-  own.size = static_cast<int64_t>(data.size());
-  meeting.barrier(ranks);
-  std::vector<std::string> all;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const Meeting::Result& result = meeting.results[r];
-    all.emplace_back(reinterpret_cast<const char*>(result.bytes), result.size);
-  }
-  meeting.barrier(ranks);
-  return all;
-}
 
 inline ConnectRanks by_gloo() {
   return [](Meeting& meeting, const std::vector<RankGroup>& groups, int64_t rank, int64_t ranks,

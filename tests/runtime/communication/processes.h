@@ -11,6 +11,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/communication/ranks.h"
@@ -54,6 +55,22 @@ class MeetingWatch : public CalmWatch {
  private:
   const Meeting& meeting_;
 };
+
+/// What all ranks give, in rank order.
+inline std::vector<std::string> gather_by_meeting(Meeting& meeting, int64_t rank, int64_t ranks,
+                                                  std::string_view data) {
+  Meeting::Result& own = meeting.results[rank];
+  std::copy(data.begin(), data.end(), own.bytes);
+  own.size = static_cast<int64_t>(data.size());
+  meeting.barrier(ranks);
+  std::vector<std::string> all;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const Meeting::Result& result = meeting.results[r];
+    all.emplace_back(reinterpret_cast<const char*>(result.bytes), result.size);
+  }
+  meeting.barrier(ranks);
+  return all;
+}
 
 /// A name that no other test uses at the same time.
 inline std::string segment_name() {

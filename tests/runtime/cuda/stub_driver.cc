@@ -188,8 +188,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   if (attribute == kMajorVersion) *value = capability / 10;
   if (attribute == kMinorVersion) *value = capability % 10;
   if (attribute == kMultiprocessors) *value = multiprocessors();
-  if (attribute == kCanFlushRemoteWrites)
-    *value = static_cast<int>(number_from("SGTC_STUB_FLUSHES", 0));
+  if (attribute == kCanFlushRemoteWrites) *value = number_from("SGTC_STUB_FLUSHES", 0) != 0;
   return kSuccess;
 }
 
